@@ -1,0 +1,1 @@
+"""cellwise: neural cellular automata that reason."""
