@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from cellwise.puzzles import sudoku
+from cellwise.puzzles.dihedral import dihedral
 from cellwise.puzzles.sudoku_generator import generate_easy
 from cellwise.puzzles.sudoku_symmetry import Symmetry
 from cellwise.training.augment import augment_maze, augment_sudoku, draw_sudoku
@@ -78,11 +79,6 @@ def chi_squared_per_degree(counts):
     return np.sum((counts - expected) ** 2 / expected) / (len(counts) - 1)
 
 
-def dihedral_images(cells):
-    turns = [np.rot90(cells, quarter) for quarter in range(4)]
-    return [*turns, *(np.fliplr(turn) for turn in turns)]
-
-
 def asymmetric_board(height, width):
     rng = np.random.default_rng(0)
     return rng.integers(0, 5, (1, height, width), np.uint8), rng.random((1, height, width)) < 0.5
@@ -94,7 +90,7 @@ def test_maze_boards_reach_every_image_that_keeps_the_shape_evenly(height, width
     targets, givens = augmented(augment_maze, 0, target, given, per="sample")
     pairs = {
         (image.tobytes(), mask.tobytes())
-        for image, mask in zip(dihedral_images(target[0]), dihedral_images(given[0]), strict=True)
+        for image, mask in ((dihedral(target[0], k), dihedral(given[0], k)) for k in range(8))
         if image.shape == (height, width)
     }
     assert len(pairs) == ways

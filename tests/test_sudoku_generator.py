@@ -122,3 +122,13 @@ def test_an_empty_base_is_refused(base):
     assert str(error.value) == (
         "There is no base puzzle to make hard Sudokus from; hand over at least one board."
     )
+
+
+@pytest.mark.parametrize(("count", "seed"), [(-1, 0), (1, -5)])
+def test_negative_numbers_are_refused(base, count, seed):
+    for make in (lambda: generate_easy(count, seed), lambda: generate_hard(base, count, seed, 50)):
+        with pytest.raises(ConfigError) as error:
+            make()
+        assert str(error.value) == (
+            f"Cannot make {count} Sudokus with seed {seed}; use numbers of at least 0."
+        )

@@ -122,4 +122,4 @@ def test_published_answers_are_found(name, rows):
         assert count_solutions(grid) == 1
         solution = solve(grid)
         assert solution is not None
-        assert sudoku.compact(solution) == board["answer"]
+        assert sudoku.to_text(solution) == board["answer"]

@@ -4,12 +4,13 @@ Tokens: 0 is an empty cell, 1-9 are the digits. The grid always has 9 x 9 cells.
 """
 
 import numpy as np
-from jaxtyping import Bool, Integer, UInt8
+from jaxtyping import Bool, UInt8
 
 from ..errors import PuzzleError
 from .sudoku_solver import count_solutions
 
 _DIGITS = np.arange(1, 10, dtype=np.uint8)
+_ALL_DIGITS = 0b1111111110  # Bit d stands for digit d.
 _BLANKS = "0._*"
 _SEPARATORS = "|-+"
 
@@ -27,7 +28,7 @@ def parse(text: str) -> UInt8[np.ndarray, "9 9"]:
     separate. Raises PuzzleError for anything else and for a repeated clue.
     """
     cells = []
-    for line_number, line in enumerate(text.splitlines(), start=1):
+    for line_number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         for place, character in enumerate(line, start=1):
             if character in _BLANKS:
                 cells.append(0)
@@ -88,14 +89,14 @@ def _house_name(house: int) -> str:
     return f"the box of rows {top}-{top + 2} and columns {left}-{left + 2}"
 
 
-def compact(grid: UInt8[np.ndarray, "9 9"]) -> str:
+def to_text(grid: UInt8[np.ndarray, "9 9"]) -> str:
     """The grid as 81 characters, `.` for an empty cell; `parse` reads it back."""
     return "".join(".123456789"[digit] for digit in grid.ravel().tolist())
 
 
 def pretty(grid: UInt8[np.ndarray, "9 9"]) -> str:
     """The grid drawn with its boxes, eleven lines; `parse` reads it back."""
-    text = compact(grid)
+    text = to_text(grid)
     lines = [
         " " + " | ".join(" ".join(text[start + box : start + box + 3]) for box in (0, 3, 6))
         for start in range(0, 81, 9)
@@ -120,10 +121,12 @@ def is_solution(
 ) -> Bool[np.ndarray, " n"]:
     """Whether each grid is complete, obeys the rules and keeps every clue of its puzzle."""
     keeps_clues = ((puzzle == 0) | (puzzle == grid)).all(axis=(1, 2))
-    return keeps_clues & (_counts(grid) == 1).all(axis=(1, 2))
+    bits = np.left_shift(np.uint16(1), grid.reshape(-1, 81))
+    present = np.bitwise_or.reduce(bits[:, _CELLS_OF], axis=2)
+    return keeps_clues & (present == _ALL_DIGITS).all(axis=1)
 
 
-def _counts(grid: UInt8[np.ndarray, "n 9 9"]) -> Integer[np.ndarray, "n 27 9"]:
+def _counts(grid: UInt8[np.ndarray, "n 9 9"]) -> UInt8[np.ndarray, "n 27 9"]:
     """How often every house holds every digit."""
     cells = grid.reshape(-1, 81)[:, _CELLS_OF]
-    return (cells[..., None] == _DIGITS).sum(axis=2)
+    return (cells[..., None] == _DIGITS).sum(axis=2, dtype=np.uint8)

@@ -36,7 +36,7 @@ def generate_easy(count: int, seed: int, givens: tuple[int, int] = (31, 42)) -> 
             if np.count_nonzero(given) == wanted:
                 return target, given
 
-    return _collect(count, board)
+    return _collect(count, seed, board)
 
 
 def generate_hard(base: Boards, count: int, seed: int, empties: int) -> Boards:
@@ -63,7 +63,7 @@ def generate_hard(base: Boards, count: int, seed: int, empties: int) -> Boards:
         given.flat[rng.choice(blank, len(blank) - empties, replace=False)] = True
         return symmetry.apply(base.target[chosen]), given
 
-    return _collect(count, board)
+    return _collect(count, seed, board)
 
 
 def _dig(target: UInt8[np.ndarray, "9 9"], wanted: int, rng: np.random.Generator) -> Bool[np.ndarray, "9 9"]:
@@ -93,8 +93,10 @@ def _dig(target: UInt8[np.ndarray, "9 9"], wanted: int, rng: np.random.Generator
 
 
 def _collect(
-    count: int, board: Callable[[int], tuple[UInt8[np.ndarray, "9 9"], Bool[np.ndarray, "9 9"]]]
+    count: int, seed: int, board: Callable[[int], tuple[UInt8[np.ndarray, "9 9"], Bool[np.ndarray, "9 9"]]]
 ) -> Boards:
+    if count < 0 or seed < 0:
+        raise ConfigError(f"Cannot make {count:,} Sudokus with seed {seed}; use numbers of at least 0.")
     target = np.zeros((count, 9, 9), np.uint8)
     given = np.zeros((count, 9, 9), bool)
     for index in range(count):

@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, Shaped, UInt8
 
+from ..puzzles.dihedral import dihedral
+
 Per = Literal["sample", "batch"]
 Bands = Literal["free", "tied"]
 
@@ -24,9 +26,7 @@ def augment_maze(
     """Turns and mirrors the boards: one of 8 ways if they are square, of the 4 that keep the shape if not."""
     count, height, width = target.shape
     index = np.arange(height * width, dtype=np.int32).reshape(height, width)
-    ways = [index, index[::-1, ::-1], index[:, ::-1], index[::-1]]
-    if height == width:
-        ways += [way.T for way in ways]
+    ways = [way for k in range(8) if (way := dihedral(index, k)).shape == index.shape]
     drawn = jax.random.randint(key, (_draws(count, per),), 0, len(ways))
     sources = jnp.asarray(np.stack(ways).reshape(len(ways), -1))[drawn]
     return _gather(target, sources), _gather(given, sources)
