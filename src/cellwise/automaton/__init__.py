@@ -1,1 +1,1 @@
-"""automaton."""
+"""The cell: what its channels mean, the parameters of its rule, and many steps in a row."""

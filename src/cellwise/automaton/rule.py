@@ -1,0 +1,57 @@
+"""The parameters of a rule: their names, shapes, first values and number."""
+
+import math
+
+import numpy as np
+from jaxtyping import Float32
+
+from ..kernels.spec import StepSpec
+from .layout import Automaton
+
+Shapes = dict[str, tuple[int, ...]]
+FIXED = ("layout.tokens",)
+"""Arrays that belong to a model but are not trained."""
+
+
+def trained_shapes(spec: StepSpec, size: tuple[int, int] | None) -> Shapes:
+    """The shape of every trained array; `size` gives attention of its own to each place of such a board."""
+    c, z, hidden, place = spec.channels, spec.perceived, spec.hidden, size or ()
+    if spec.perception == "kernels":
+        perceive: Shapes = {"perceive.kernels": (spec.heads, 9)}
+    else:
+        perceive = {
+            "perceive.attention": (*place, spec.heads, 9),
+            "perceive.value": (spec.heads, c // spec.heads, c),
+        }
+    gate: Shapes = {"update.w_gate": (z, hidden), "update.b_gate": (hidden,)} if spec.update == "swiglu" else {}
+    update = {
+        "update.w_in": (z, hidden),
+        "update.b_in": (hidden,),
+        "update.w_out": (c, hidden),
+        "update.b_out": (c,),
+    }
+    return perceive | gate | update
+
+
+def all_shapes(automaton: Automaton, size: tuple[int, int] | None) -> Shapes:
+    """The shape of every array of a model, fixed ones included."""
+    layout = automaton.layout
+    return trained_shapes(automaton.step, size) | {"layout.tokens": (layout.tokens, layout.read)}
+
+
+def first_weights(
+    spec: StepSpec, size: tuple[int, int] | None, seed: int
+) -> dict[str, Float32[np.ndarray, "..."]]:
+    """The trained arrays before training: perception of unit scale, an update that does almost nothing."""
+    rng = np.random.default_rng(seed)
+    scale = {"perceive.kernels": 1 / 3, "perceive.attention": 1 / 3, "perceive.value": spec.channels**-0.5}
+    weights = {}
+    for name, shape in trained_shapes(spec, size).items():
+        size_of_name = 0.0 if ".b_" in name else scale.get(name, 1e-3)
+        weights[name] = np.asarray(size_of_name * rng.standard_normal(shape), np.float32)
+    return weights
+
+
+def count(spec: StepSpec, size: tuple[int, int] | None) -> int:
+    """How many numbers are trained."""
+    return sum(math.prod(shape) for shape in trained_shapes(spec, size).values())

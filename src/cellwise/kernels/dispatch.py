@@ -1,0 +1,176 @@
+"""Which implementation runs a step, and why the others do not.
+
+A path is a small hashable value, so that it can be a static argument of a compiled function. It makes a
+plan from the given cells once for a rollout and then steps; the random bits are its business too, so that
+a path can make them where and when it needs them.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float32, Int32
+
+from . import bits, compact, reference
+from .bits import Keys, Step
+from .reference import State
+from .spec import StepSpec, Weights
+
+Rate = float | Float32[Array, "b h w"]
+"""How likely a cell is to fire: one number, or one for each cell."""
+
+
+class Path(Protocol):
+    """One way to compute a step."""
+
+    @property
+    def name(self) -> str:
+        """What `cellwise info` calls it."""
+        ...
+
+    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> Any:
+        """Whatever the step needs to know of the board; made once for a rollout."""
+        ...
+
+    def step(
+        self, spec: StepSpec, weights: Weights, state: State, plan: Any, keys: Keys, step: Step, rate: Rate
+    ) -> State:
+        """The state after one step, without noise."""
+        ...
+
+    def kick(
+        self, spec: StepSpec, state: State, plan: Any, keys: Keys, step: Step, noise: "Noise"
+    ) -> State:
+        """The state after the noise that follows a step."""
+        ...
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Kicks that a rollout gets after each step with index below `until` (`None` for all).
+
+    A board is kicked with probability `when`; then each of its cells with probability `where`, by normal
+    numbers times `size` on every entry that is not frozen. Kicked units are not brought back to length one.
+    """
+
+    when: float
+    where: float
+    size: float
+    until: int | None = None
+
+
+def kicks(
+    noise: Noise, channels: int, cells: Int32[Array, "#b n"], keys: Keys, step: Step
+) -> Float32[Array, "b n {channels}"]:
+    """The noise of one step for the given cells of every board, frozen entries included."""
+    board = bits.chance(bits.at_step(keys, bits.NOISE_WHEN, step), noise.when)
+    if noise.until is not None:
+        board = board & (jnp.asarray(step).reshape(-1) < noise.until)
+
+    def some() -> Array:
+        where = bits.chance(bits.at_cells(bits.at_step(keys, bits.NOISE_WHERE, step), cells), noise.where)
+        words = bits.at_cells(bits.at_step(keys, bits.NOISE, step), cells)
+        kicked = (where & board[:, None])[:, :, None]
+        return jnp.where(kicked, noise.size * bits.normals(words, channels), 0.0)
+
+    def none() -> Array:
+        return jnp.zeros((len(keys), cells.shape[1], channels), jnp.float32)
+
+    # Making normal numbers costs as much as a step, so it is skipped when no board of the batch is kicked.
+    return jax.lax.cond(jnp.any(board), some, none)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Every cell, as the definition has it."""
+
+    name: str = "reference"
+
+    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> Array:
+        """The definition needs only to know which cells are given."""
+        return given
+
+    def step(
+        self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
+    ) -> State:
+        """One step of every cell."""
+        b, h, w = state.shape[:3]
+        cells = jnp.arange(h * w, dtype=jnp.int32)[None]
+        words = bits.at_cells(bits.at_step(keys, bits.FIRE, step), cells)
+        fire = bits.chance(words, rate if isinstance(rate, float) else rate.reshape(b, -1))
+        return reference.step(spec, weights, state, plan, fire.reshape(b, h, w))
+
+    def kick(
+        self, spec: StepSpec, state: State, plan: Array, keys: Keys, step: Step, noise: Noise
+    ) -> State:
+        """Noise on every entry that is not frozen."""
+        cells = jnp.arange(state.shape[1] * state.shape[2], dtype=jnp.int32)[None]
+        kick = kicks(noise, spec.channels, cells, keys, step).reshape(state.shape)
+        return state + jnp.where(reference.frozen_entries(spec, plan), 0.0, kick)
+
+
+@dataclass(frozen=True)
+class Compact:
+    """Only the cells that are not frozen, at most `capacity` of them on a board."""
+
+    capacity: int
+    name: str = "compact"
+
+    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> compact.Plan:
+        """Finds the free cells."""
+        return compact.plan(spec, given, self.capacity)
+
+    def step(
+        self,
+        spec: StepSpec,
+        weights: Weights,
+        state: State,
+        plan: compact.Plan,
+        keys: Keys,
+        step: Step,
+        rate: Rate,
+    ) -> State:
+        """One step of the free cells."""
+        words = bits.at_cells(bits.at_step(keys, bits.FIRE, step), plan.cells)
+        if not isinstance(rate, float):
+            rate = jnp.take_along_axis(rate.reshape(len(keys), -1), plan.cells, axis=1)
+        return compact.step(spec, weights, state, plan, bits.chance(words, rate))
+
+    def kick(
+        self, spec: StepSpec, state: State, plan: compact.Plan, keys: Keys, step: Step, noise: Noise
+    ) -> State:
+        """Noise on the free cells."""
+        return compact.add(state, plan, kicks(noise, spec.channels, plan.cells, keys, step))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a path can run a rule, and if not, why, in words for a person."""
+
+    path: str
+    reason: str | None
+
+
+def compact_refusal(spec: StepSpec) -> str | None:
+    """Why `Compact` cannot run this rule, or None."""
+    if spec.frozen < spec.channels:
+        return f"only {spec.frozen} of {spec.channels} channels are frozen at given cells, so all cells must be computed"
+    if spec.perception != "kernels" or spec.update != "mlp":
+        return f"it knows shared kernels with an MLP, not {spec.perception} with {spec.update}"
+    if spec.unit is not None:
+        return "it does not normalise units"
+    return None
+
+
+def verdicts(spec: StepSpec) -> list[Verdict]:
+    """Every path with its reason for refusing this rule, in the order of preference."""
+    return [Verdict("compact", compact_refusal(spec)), Verdict("reference", None)]
+
+
+def choose(spec: StepSpec, free: int) -> Path:
+    """The fastest path for this rule on boards with at most `free` cells that are not given."""
+    if compact_refusal(spec) is None:
+        return Compact(max(free, 1))
+    return Reference()
