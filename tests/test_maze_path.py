@@ -22,7 +22,7 @@ from cellwise.puzzles.maze_path import (
     label_maze_hard,
     shortest_path,
 )
-from cellwise.puzzles.maze_text import parse, to_text
+from cellwise.puzzles.maze_text import parse
 
 MAZE_HARD = Path(__file__).parents[2] / "shared" / "data" / "maze-hard"
 
@@ -153,13 +153,25 @@ def test_bfs_labels_take_the_first_falling_neighbour(grid: np.ndarray):
     np.testing.assert_array_equal(np.where(label == PATH, 0, label), grid)
 
 
-def test_the_two_rules_break_ties_as_specified():
-    open_square = parse("S..\n...\n..G", Vocabulary.DISTINCT)
-    assert to_text(label_maze_hard(open_square)) == "S..\n*..\n**G\n"
-    assert to_text(label_bfs(open_square)) == "S**\n..*\n..G\n"
-    swapped = parse("G..\n...\n..S", Vocabulary.DISTINCT)
-    assert to_text(label_maze_hard(swapped)) == "G..\n*..\n**S\n"
-    assert to_text(label_bfs(swapped)) == "G**\n..*\n..S\n"
+@pytest.mark.parametrize(
+    ("maze_hard", "bfs"),
+    [
+        ("*S.|*#.|*G.", "*S.|*#.|*G."),
+        ("*G.|*#.|*S.", "*G.|*#.|*S."),
+        ("...|S#G|***", "***|S#G|..."),
+        ("...|G#S|***", "***|G#S|..."),
+        ("S..|*#.|**G", "S**|.#*|..G"),
+        ("..S|.#*|G**", "**S|*#.|G.."),
+        ("..G|.#*|S**", "**G|*#.|S.."),
+        ("G..|*#.|**S", "G**|.#*|..S"),
+    ],
+)
+def test_the_two_rules_break_ties_as_specified(maze_hard: str, bfs: str):
+    """Around one wall both ways are equally long; every pair of directions has to be decided."""
+    expected = parse(maze_hard.replace("|", "\n"), Vocabulary.DISTINCT)
+    np.testing.assert_array_equal(label_maze_hard(unsolved(expected)), expected)
+    expected = parse(bfs.replace("|", "\n"), Vocabulary.DISTINCT)
+    np.testing.assert_array_equal(label_bfs(unsolved(expected)), expected)
 
 
 def test_bfs_counts_beyond_a_byte():
