@@ -115,13 +115,11 @@ def judge(
     odd_one_out = np.flatnonzero(terminal.sum((1, 2)) != 2)
     if len(odd_one_out):
         raise PuzzleError(f"Maze {odd_one_out[0]} does not have two endpoints; check the inputs first.")
-    free = free_cells(inputs)
     route = (prediction == PATH) | terminal
     # A path has one neighbour at its ends and two elsewhere. Loops apart from it have two as well, so what
     # passes is a path if the flood from one end fills it.
-    may_be_path = ((count_neighbours(route) == 2 - terminal) | ~route).all((1, 2)) & (free | ~route).all(
-        (1, 2)
-    )
+    fits = (count_neighbours(route) == 2 - terminal) & free_cells(inputs)
+    may_be_path = (fits | ~route).all((1, 2))
     valid, optimal = np.zeros((2, len(inputs)), bool)
     for board in np.flatnonzero(may_be_path):
         start, goal = endpoints(inputs[board])
