@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from ..errors import DataError, FileError
 from ..files import explained, write_json
-from ..version import __version__
 
 _PASSING = {408, 425, 429}  # client errors that mean "later", as all 5xx do
 _LARGEST = 8 << 30
@@ -85,7 +84,7 @@ def _attempt(
     report: Callable[[int, int | None], None],
     timeout: float,
 ) -> None:
-    headers = {"User-Agent": f"cellwise/{__version__}", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": "cellwise", "Accept-Encoding": "identity"}
     have, voucher = _size(path), _voucher(path, url)
     if have and voucher:
         headers |= {"Range": f"bytes={have}-", "If-Range": voucher}
