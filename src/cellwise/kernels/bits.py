@@ -28,7 +28,7 @@ def mix(word: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
     return word ^ (word >> 16)
 
 
-def fold(key: UInt32[Array, "*shape"], word: UInt32[Array, "*shape"] | np.uint32) -> UInt32[Array, "*shape"]:
+def fold(key: UInt32[Array, "*shape"], word: UInt32[Array, "*#shape"] | np.uint32) -> UInt32[Array, "*shape"]:
     """A new key from a key and a word; order matters, so (1, 2) and (2, 1) give different keys."""
     return mix(mix(key + GOLDEN) ^ word)
 
