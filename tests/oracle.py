@@ -4,6 +4,7 @@ Nothing of the package is used here: the random bits are made of Python integers
 and every formula is spelled out. Slow and obvious is the point.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -53,11 +54,13 @@ def fires(key, step, cell, rate):
     return chance(at_cell(at_step(key, FIRE, step), cell), rate)
 
 
+@functools.cache
 def fire_mask(keys, step, size, rate):
     h, w = size
     return np.array([[[fires(k, step, y * w + x, rate) for x in range(w)] for y in range(h)] for k in keys])
 
 
+@functools.cache
 def kick(keys, step, size, channels, noise):
     """The noise after a step for every cell and channel."""
     h, w = size
@@ -154,7 +157,7 @@ def step(spec, weights, state, given, fire):
 
 
 def rollout(spec, weights, state, given, keys, first, steps, rate, noise=None):
-    """The states after each of the steps `first … first + steps - 1`."""
+    """The states after each of the steps `first … first + steps - 1`; `keys` is a tuple."""
     size, states = state.shape[1:3], []
     for i in range(first, first + steps):
         state = step(spec, weights, state, given, fire_mask(keys, i, size, rate))

@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracle
 import pytest
-from oracle import FIRE, NOISE
 
+import oracle
 from cellwise.kernels import bits
+from oracle import FIRE, NOISE
 
 
 def keys_of(seed, boards, trials):

@@ -6,7 +6,7 @@ a path can make them where and when it needs them.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ Rate = float | Float32[Array, "b h w"]
 """How likely a cell is to fire: one number, or one for each cell."""
 
 
+@runtime_checkable
 class Path(Protocol):
     """One way to compute a step."""
 
@@ -40,9 +41,7 @@ class Path(Protocol):
         """The state after one step, without noise."""
         ...
 
-    def kick(
-        self, spec: StepSpec, state: State, plan: Any, keys: Keys, step: Step, noise: "Noise"
-    ) -> State:
+    def kick(self, spec: StepSpec, state: State, plan: Any, keys: Keys, step: Step, noise: "Noise") -> State:
         """The state after the noise that follows a step."""
         ...
 
@@ -102,9 +101,7 @@ class Reference:
         fire = bits.chance(words, rate if isinstance(rate, float) else rate.reshape(b, -1))
         return reference.step(spec, weights, state, plan, fire.reshape(b, h, w))
 
-    def kick(
-        self, spec: StepSpec, state: State, plan: Array, keys: Keys, step: Step, noise: Noise
-    ) -> State:
+    def kick(self, spec: StepSpec, state: State, plan: Array, keys: Keys, step: Step, noise: Noise) -> State:
         """Noise on every entry that is not frozen."""
         cells = jnp.arange(state.shape[1] * state.shape[2], dtype=jnp.int32)[None]
         kick = kicks(noise, spec.channels, cells, keys, step).reshape(state.shape)
@@ -156,7 +153,7 @@ class Verdict:
 def compact_refusal(spec: StepSpec) -> str | None:
     """Why `Compact` cannot run this rule, or None."""
     if spec.frozen < spec.channels:
-        return f"only {spec.frozen} of {spec.channels} channels are frozen at given cells, so all cells must be computed"
+        return f"given cells keep only {spec.frozen} of {spec.channels} channels, so all cells are computed"
     if spec.perception != "kernels" or spec.update != "mlp":
         return f"it knows shared kernels with an MLP, not {spec.perception} with {spec.update}"
     if spec.unit is not None:

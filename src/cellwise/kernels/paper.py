@@ -13,7 +13,11 @@ from .spec import StepSpec, Weights, beyond_edge
 
 
 def step(
-    spec: StepSpec, weights: Weights, state: State, given: Bool[jax.Array, "b h w"], fire: Bool[jax.Array, "b h w"]
+    spec: StepSpec,
+    weights: Weights,
+    state: State,
+    given: Bool[jax.Array, "b h w"],
+    fire: Bool[jax.Array, "b h w"],
 ) -> State:
     """The state after one step, as `reference.step` has it."""
     frozen = reference.frozen_entries(spec, given)

@@ -78,7 +78,7 @@ def pad(spec: StepSpec, grid: Float32[Array, "b h w k"], beyond: Float32[Array, 
     return jnp.where(inside, jnp.pad(grid, edge), beyond[None, None, None, :])
 
 
-def neighbours(padded: Float32[Array, "b h+2 w+2 k"]) -> list[Array]:
+def neighbours(padded: Float32[Array, "b rows columns k"]) -> list[Array]:
     """The nine shifted views of a padded grid, in raster order."""
     h, w = padded.shape[1] - 2, padded.shape[2] - 2
     return [padded[:, 1 + dy : 1 + dy + h, 1 + dx : 1 + dx + w] for dy, dx in OFFSETS]
