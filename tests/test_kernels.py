@@ -246,10 +246,10 @@ class TestRandomBits:
             jnp.asarray(self.boards.given),
             keys_of(self.boards),
             step,
-            None if isinstance(rate, float) else rate,
+            None if isinstance(rate, float | int) else rate,
             spec=self.automaton.step,
             path=path,
-            rate=rate if isinstance(rate, float) else None,
+            rate=rate if isinstance(rate, float | int) else None,
         )
         assert (np.asarray(state) == np.asarray(state)[..., :1]).all()
         return np.asarray(state)[..., 0] == 1
@@ -260,6 +260,10 @@ class TestRandomBits:
         for step in (0, 9):
             wanted = oracle.fire_mask(self.boards.keys, step, (5, 7), rate) & ~self.boards.given
             np.testing.assert_array_equal(self.fired(path, rate, jnp.int32(step)), wanted)
+
+    @pytest.mark.parametrize("path", paths[:2], ids=lambda path: path.name)
+    def test_all_cells_fire_at_rate_one(self, path):
+        np.testing.assert_array_equal(self.fired(path, 1, jnp.int32(0)), ~self.boards.given)
 
     @pytest.mark.parametrize("path", paths[:2], ids=lambda path: path.name)
     def test_each_cell_may_have_its_own_rate(self, path):

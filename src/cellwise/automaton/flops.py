@@ -29,8 +29,8 @@ def step_flops(automaton: Automaton, size: tuple[int, int], formulation: Formula
     weights = {name: array(shape) for name, shape in all_shapes(automaton, size).items()}
     step = jax.jit(paper.step if formulation == "paper" else reference.step, static_argnums=0)
     cells = array((1, *size), jnp.bool_)
-    lowered = step.lower(spec, weights, array((1, *size, spec.channels)), cells, cells)
-    return int(lowered.compile().cost_analysis()["flops"])
+    compiled = step.lower(spec, weights, array((1, *size, spec.channels)), cells, cells).compile()
+    return int((compiled.cost_analysis() or {})["flops"])
 
 
 def closed_form(spec: StepSpec, formulation: Formulation = "cellwise") -> int:

@@ -50,7 +50,9 @@ def at_cells(keys: Keys, cells: Int32[Array, "#b n"]) -> UInt32[Array, "b n"]:
     return mix(keys[:, None] + cells.astype(jnp.uint32) * GOLDEN)
 
 
-def chance(words: UInt32[Array, "*shape"], rate: float | Float32[Array, "*shape"]) -> Bool[Array, "*shape"]:
+def chance(
+    words: UInt32[Array, "*shape"], rate: float | int | Float32[Array, "*shape"]
+) -> Bool[Array, "*shape"]:
     """True with probability `rate`, decided on 24 bits so that no float rounding is involved in the bits."""
     if isinstance(rate, float | int):
         return (words >> 8) < np.uint32(np.round(np.float32(rate) * np.float32(2**24)))

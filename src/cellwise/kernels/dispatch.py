@@ -18,7 +18,7 @@ from .bits import Keys, Step
 from .reference import State
 from .spec import StepSpec, Weights
 
-Rate = float | Float32[Array, "b h w"]
+Rate = float | int | Float32[Array, "b h w"]
 """How likely a cell is to fire: one number, or one for each cell."""
 
 
@@ -98,7 +98,7 @@ class Reference:
         b, h, w = state.shape[:3]
         cells = jnp.arange(h * w, dtype=jnp.int32)[None]
         words = bits.at_cells(bits.at_step(keys, bits.FIRE, step), cells)
-        fire = bits.chance(words, rate if isinstance(rate, float) else rate.reshape(b, -1))
+        fire = bits.chance(words, rate if isinstance(rate, float | int) else rate.reshape(b, -1))
         return reference.step(spec, weights, state, plan, fire.reshape(b, h, w))
 
     def kick(self, spec: StepSpec, state: State, plan: Array, keys: Keys, step: Step, noise: Noise) -> State:
@@ -131,7 +131,7 @@ class Compact:
     ) -> State:
         """One step of the free cells."""
         words = bits.at_cells(bits.at_step(keys, bits.FIRE, step), plan.cells)
-        if not isinstance(rate, float):
+        if not isinstance(rate, float | int):
             rate = jnp.take_along_axis(rate.reshape(len(keys), -1), plan.cells, axis=1)
         return compact.step(spec, weights, state, plan, bits.chance(words, rate))
 
