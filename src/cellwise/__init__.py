@@ -1,1 +1,48 @@
-"""cellwise: neural cellular automata that reason."""
+"""cellwise: neural cellular automata that reason.
+
+>>> import cellwise
+>>> mazes = cellwise.puzzles.generate_mazes(size=9, count=4, seed=7)
+>>> model = cellwise.load("maze-ood")
+>>> solution = model.solve(mazes.inputs)
+>>> bool((solution.grid == mazes.target).all()), bool(solution.verified.all())
+(True, True)
+"""
+
+from . import benchmarks, puzzles
+from .api import train
+from .errors import (
+    CellwiseError,
+    ConfigError,
+    DataError,
+    FileError,
+    ModelError,
+    PuzzleError,
+    RunError,
+)
+from .kernels.dispatch import Noise
+from .model import Frame, Model, Solution, Trace, load, shipped
+from .training.recipe import Recipe, Schedule
+from .version import __version__
+
+__all__ = [
+    "CellwiseError",
+    "ConfigError",
+    "DataError",
+    "FileError",
+    "Frame",
+    "Model",
+    "ModelError",
+    "Noise",
+    "PuzzleError",
+    "Recipe",
+    "RunError",
+    "Schedule",
+    "Solution",
+    "Trace",
+    "__version__",
+    "benchmarks",
+    "load",
+    "puzzles",
+    "shipped",
+    "train",
+]

@@ -45,7 +45,7 @@ def rollout(
     rate: Rate,
     noise: Noise | None = None,
 ) -> State:
-    """The state after steps `first … first + steps - 1`; not for differentiation, so `steps` may be traced."""
+    """The state after steps `first … first + steps - 1`, not differentiable; `steps` may be traced."""
 
     def body(i: Array, state: State) -> State:
         return one_step(spec, weights, state, plan, keys, i, path=path, rate=rate, noise=noise)

@@ -23,7 +23,9 @@ def trained_shapes(spec: StepSpec, size: tuple[int, int] | None) -> Shapes:
             "perceive.attention": (*place, spec.heads, 9),
             "perceive.value": (spec.heads, c // spec.heads, c),
         }
-    gate: Shapes = {"update.w_gate": (z, hidden), "update.b_gate": (hidden,)} if spec.update == "swiglu" else {}
+    gate: Shapes = (
+        {"update.w_gate": (z, hidden), "update.b_gate": (hidden,)} if spec.update == "swiglu" else {}
+    )
     update = {
         "update.w_in": (z, hidden),
         "update.b_in": (hidden,),

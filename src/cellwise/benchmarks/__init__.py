@@ -1,1 +1,22 @@
-"""benchmarks."""
+"""The benchmarks: what can be trained (`PRESETS`) and what can be measured (`BENCHMARKS`), by name."""
+
+from . import maze_hard, maze_ood, sudoku_extreme, sudoku_ood
+from .preset import Benchmark, Preset
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        maze_ood.MAZE_OOD,
+        maze_ood.MAZE_OOD_RELEASED,
+        maze_ood.MAZE_LAPTOP,
+        maze_hard.MAZE_HARD,
+        maze_hard.MAZE_HARD_PLAIN,
+        maze_hard.MAZE_HARD_BFS,
+        sudoku_ood.SUDOKU_OOD,
+        sudoku_extreme.SUDOKU_EXTREME,
+    )
+}
+
+BENCHMARKS: dict[str, Benchmark] = {
+    module.BENCHMARK.name: module.BENCHMARK for module in (maze_ood, maze_hard, sudoku_ood, sudoku_extreme)
+}

@@ -1,1 +1,1 @@
-"""thinking."""
+"""Test-time compute: many trajectories, and the choice among them."""

@@ -11,8 +11,8 @@ from ..kernels.dispatch import Noise
 class Schedule:
     """The learning rate: a straight line from `first` to `peak`, then a shape that ends at `last`.
 
-    The released code starts high and goes down to a constant (`shape="constant"`, `last == peak`); the paper's
-    table reads as zero, peak, zero (`shape="cosine"`).
+    The released code starts high and goes down to a constant (`shape="constant"`, `last == peak`); the
+    paper's table reads as zero, peak, zero (`shape="cosine"`).
     """
 
     first: float
@@ -26,8 +26,9 @@ class Schedule:
 class Recipe:
     """How an automaton is trained.
 
-    One iteration takes `batch` of the `pool` states, replaces the first `fresh` of them by new boards, disturbs
-    them, thinks for `rollout` steps and learns from a window of `chunk` steps at a random place in it.
+    One iteration takes `batch` of the `pool` states, replaces the first `fresh` of them by new boards,
+    disturbs them, thinks for `rollout` steps and learns from a window of `chunk` steps at a random
+    place in it.
     """
 
     steps: int
@@ -69,7 +70,7 @@ class Recipe:
     augment_per: Literal["sample", "batch"] = "sample"
     """Whether each board of a batch is drawn with its own symmetry; the released code draws one for all."""
     bands: Literal["free", "tied"] = "free"
-    """Whether Sudoku bands are permuted inside independently; the released code uses one order for all three."""
+    """Whether Sudoku bands are permuted inside independently; the released code uses one order for all."""
     loss_scale: Literal["mean", "sum"] = "mean"
     """Whether squared errors are averaged over the answer's channels or added up."""
     clip: float = 1.0

@@ -115,7 +115,8 @@ def _in_blocks(
 
     def one(total: tuple, block: tuple) -> tuple[tuple, tuple[State, State]]:
         (loss, states), gradient = jax.value_and_grad(think, has_aux=True)(weights, *block)
-        return jax.tree.map(jnp.add, total, (loss / blocks, jax.tree.map(lambda g: g / blocks, gradient))), states
+        share = jax.tree.map(lambda x: x / blocks, (loss, gradient))
+        return jax.tree.map(jnp.add, total, share), states
 
     zero = (jnp.float32(0), jax.tree.map(jnp.zeros_like, weights))
     (loss, gradient), (state, pooled) = jax.lax.scan(one, zero, split((batch, keys, begin_at)))

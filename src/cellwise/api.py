@@ -1,0 +1,96 @@
+"""What can be done by one call."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from . import benchmarks
+from .benchmarks.preset import Preset
+from .cli.names import nearest
+from .config import from_json, to_json
+from .errors import ConfigError
+from .model import Model
+from .training import loop
+from .training.folder import holds_run, read_config
+from .training.recipe import Recipe
+
+
+def train(
+    preset: str,
+    out: str | Path | None = None,
+    seed: int | None = None,
+    resume: bool = False,
+    *,
+    log_every: int = 25,
+    save_every: int = 500,
+    check_every: int = 500,
+    tensorboard: bool = False,
+    **overrides: Any,
+) -> Model:
+    """Trains a preset in the folder `out`, by default `runs/PRESET`, and returns the model.
+
+    `overrides` are fields of the preset's recipe, those of its parts with two underscores:
+    `steps=300, schedule__peak=1e-3`. With `resume` an interrupted run goes on; recipe and seed are the run's
+    own unless given. Without a seed a new run takes 0.
+    """
+    found = find_preset(preset)
+    folder = Path(out) if out is not None else Path("runs") / preset
+    base = found.recipe
+    if resume and holds_run(folder):
+        config = read_config(folder)
+        base = from_json(Recipe, config.get("recipe"), f"{folder / 'config.json'}: recipe")
+        seed = config.get("seed", 0) if seed is None else seed
+    seed = 0 if seed is None else seed
+    recipe = changed(base, overrides)
+    return loop.train(
+        found.job(recipe, seed),
+        folder,
+        resume=resume,
+        log_every=log_every,
+        save_every=save_every,
+        check_every=check_every,
+        tensorboard=tensorboard,
+        command=_command(preset, seed, overrides),
+    )
+
+
+def find_preset(name: str) -> Preset:
+    """The preset of this name."""
+    if name not in benchmarks.PRESETS:
+        raise ConfigError(nearest("preset", name, benchmarks.PRESETS))
+    return benchmarks.PRESETS[name]
+
+
+def changed(recipe: Recipe, overrides: dict[str, Any]) -> Recipe:
+    """A recipe with some fields replaced; `schedule__peak` is the field `peak` of its `schedule`."""
+    fields = to_json(recipe)
+    for name, value in overrides.items():
+        *parts, last = name.split("__")
+        place = fields
+        for part in parts:
+            place = place.get(part) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or last not in place:
+            raise ConfigError(nearest("recipe field", name, dict(recipe_fields(recipe))))
+        place[last] = to_json(value)
+    return from_json(Recipe, fields, "The recipe")
+
+
+def recipe_fields(recipe: Recipe) -> Iterator[tuple[str, Any]]:
+    """Every number and choice of a recipe by the name that `train` takes."""
+    yield from _leaves(to_json(recipe), "")
+
+
+def _leaves(fields: dict[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{before}{name}__")
+        else:
+            yield before + name, value
+
+
+def _command(preset: str, seed: int, overrides: dict[str, Any]) -> str:
+    words = ["cellwise", "train", preset, "--seed", str(seed)]
+    for name, value in overrides.items():
+        words += [f"--recipe.{name.replace('__', '.')}", str(value)]
+    return shlex.join(words)

@@ -1,0 +1,75 @@
+"""What a benchmark consists of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+
+from ..automaton.layout import Automaton
+from ..model import Pace, Puzzle
+from ..puzzles.board import Boards
+from ..training.job import Check, Job
+from ..training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Something that can be trained: `cellwise train NAME`."""
+
+    name: str
+    about: str
+    puzzle: Puzzle
+    automaton: Automaton
+    tokens: Float32[np.ndarray, "v k"]
+    recipe: Recipe
+    boards: Callable[[], tuple[Boards, dict[str, Any]]]
+    """The training boards and where they come from."""
+    checks: Callable[[], tuple[Check, ...]]
+    """What is solved from time to time during training."""
+    pace: Pace
+    size: tuple[int, int] | None = None
+
+    def job(self, recipe: Recipe, seed: int) -> Job:
+        """This preset with its data at hand."""
+        boards, provenance = self.boards()
+        return Job(
+            name=self.name,
+            puzzle=self.puzzle,
+            automaton=self.automaton,
+            size=self.size,
+            fixed={"layout.tokens": self.tokens},
+            recipe=recipe,
+            seed=seed,
+            boards=boards,
+            checks=self.checks(),
+            provenance=provenance,
+            pace=self.pace,
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of a benchmark's table: boards and how long to think about them."""
+
+    name: str
+    steps: int
+    count: int
+    boards: Callable[[int], Boards]
+    """The first so many test boards of the case."""
+    source: str
+    """Where they come from, for the result file."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Something that can be measured: `cellwise eval NAME`."""
+
+    name: str
+    about: str
+    model: str
+    cases: tuple[Case, ...]
+    """What is measured unless told otherwise."""
+    sized: Callable[[int], Case] | None = None
+    """The case for another board size, where there are any."""

@@ -1,0 +1,138 @@
+"""`cellwise train`: train a preset, or go on with a run that was interrupted."""
+
+import ast
+import dataclasses
+import inspect
+import sys
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from .. import api, benchmarks
+from ..errors import ConfigError
+from ..training.interrupt import Stopped
+from ..training.recipe import Recipe
+
+
+def _changes(kind: type) -> type:
+    """The dataclass `kind` with every field optional: None keeps what the preset has."""
+    hints, about = typing.get_type_hints(kind), _descriptions(kind)
+    fields = []
+    for field in dataclasses.fields(kind):
+        hint = hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            part = _changes(typing.cast(type, hint))
+            fields.append((field.name, part, dataclasses.field(default=part())))
+        else:
+            option = tyro.conf.arg(
+                help=about.get(field.name, ""),
+                metavar=_metavar(hint),
+                help_behavior_hint="(default: the preset's)",
+            )
+            fields.append((field.name, Annotated[hint | None, option], dataclasses.field(default=None)))
+    return dataclasses.make_dataclass(kind.__name__, fields, frozen=True, namespace={"__doc__": kind.__doc__})
+
+
+def _descriptions(kind: type) -> dict[str, str]:
+    """The docstring below each field of a class."""
+    definition = ast.parse(inspect.getsource(kind)).body[0]
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(text.value.value)
+        for field, text in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        if isinstance(text.value.value, str)
+    }
+
+
+def _metavar(hint: Any) -> str:
+    options = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Literal:
+        return "|".join(options)
+    if options:
+        hint = next(option for option in options if option is not type(None))
+    return {int: "INT", float: "FLOAT", bool: "True|False"}[hint]
+
+
+RecipeChanges = _changes(Recipe)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Trains a preset; every number of its recipe can be changed.
+
+    Ctrl-C saves and says how to go on. A run that was interrupted in any way goes on with --resume and ends
+    with the very numbers of a run that was not.
+    """
+
+    preset: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="PRESET")] = None
+    """What to train; --list shows all."""
+    list: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Show the presets."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """The folder of the run; runs/PRESET by default."""
+    seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """What all randomness comes from; 0 by default, or the seed of the run that is resumed."""
+    resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Go on with the run in DIR."""
+    log_every: int = 25
+    """Iterations between two lines of metrics.jsonl."""
+    save_every: int = 500
+    """Iterations between two checkpoints: the most that a crash can cost."""
+    check_every: int = 500
+    """Iterations between two checks on boards that are not trained on."""
+    tensorboard: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Also write TensorBoard files into DIR/tensorboard."""
+    recipe: RecipeChanges = RecipeChanges()  # type: ignore[valid-type] # noqa: RUF009 a frozen value
+
+    def run(self) -> int:
+        """Trains, or lists the presets."""
+        if self.list:
+            _list_presets()
+            return 0
+        if self.preset is None:
+            raise ConfigError(f"Name a preset to train: {', '.join(benchmarks.PRESETS)}.")
+        try:
+            api.train(
+                self.preset,
+                self.out,
+                self.seed,
+                self.resume,
+                log_every=self.log_every,
+                save_every=self.save_every,
+                check_every=self.check_every,
+                tensorboard=self.tensorboard,
+                **dict(_given(self.recipe)),
+            )
+        except Stopped as stopped:
+            print(stopped, file=sys.stderr)
+            return stopped.status
+        return 0
+
+
+def _given(changes: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """The changes that were asked for, by the names that `api.train` takes."""
+    for field in dataclasses.fields(changes):
+        value = getattr(changes, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _given(value, f"{before}{field.name}__")
+        elif value is not None:
+            yield before + field.name, value
+
+
+def _list_presets() -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("preset", no_wrap=True)
+    table.add_column("iterations", justify="right")
+    table.add_column("about")
+    for name, preset in benchmarks.PRESETS.items():
+        table.add_row(name, f"{preset.recipe.steps:,}", preset.about)
+    Console().print(table)

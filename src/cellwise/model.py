@@ -1,0 +1,355 @@
+"""A trained automaton as a person uses it: load it, hand it puzzles, watch it think."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int32, Shaped, UInt8
+from safetensors import SafetensorError
+from safetensors import numpy as tensors
+
+from .automaton import rule
+from .automaton.layout import Automaton
+from .config import from_json, to_json
+from .errors import ConfigError, ModelError, PuzzleError
+from .files import explained, read_bytes, sha256_of, write_bytes, write_json
+from .kernels.dispatch import Noise
+from .puzzles import maze, maze_check, sudoku
+from .puzzles.maze_path import judge
+from .thinking.think import Mind, Patience, Tell, prepare, think
+
+Puzzle = Literal["maze", "directed-maze", "sudoku"]
+"""What a model solves: mazes whose two endpoints look alike, mazes with a start and a goal, or Sudokus."""
+
+SHIPPED = Path(__file__).parent / "models"
+FORMAT = 1
+LIMIT = 256 * 2**20
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long to think unless told otherwise: `base` steps and `per_cell` more for every cell."""
+
+    base: int = 300
+    per_cell: float = 0.5
+
+    def steps(self, height: int, width: int) -> int:
+        """The steps for a board of this size."""
+        return self.base + math.ceil(self.per_cell * height * width)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the cells answered for `n` boards.
+
+    `verified` is the verdict of the puzzle's rules and not an opinion of the cells; `confidence` is the mean
+    of `cells`, the confidence of each cell; `steps` is how long the answering trial thought.
+    """
+
+    grid: UInt8[np.ndarray, "n h w"]
+    confidence: Float32[np.ndarray, " n"]
+    verified: Bool[np.ndarray, " n"]
+    steps: Int32[np.ndarray, " n"]
+    cells: Float32[np.ndarray, "n h w"]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One moment of a thought."""
+
+    step: int
+    grid: UInt8[np.ndarray, "h w"]
+    confidence: Float32[np.ndarray, "h w"]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A thought from beginning to end, `t` moments of it."""
+
+    steps: Int32[np.ndarray, " t"]
+    grid: UInt8[np.ndarray, "t h w"]
+    confidence: Float32[np.ndarray, "t h w"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """An automaton with its numbers. `size` is the only board size it can work on, or None for any."""
+
+    name: str
+    puzzle: Puzzle
+    automaton: Automaton
+    weights: dict[str, Float32[np.ndarray, "..."]] = field(repr=False)
+    size: tuple[int, int] | None = None
+    fire_rate: float = 0.8
+    pace: Pace = Pace()
+    provenance: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def solve(
+        self,
+        boards: Shaped[np.ndarray, "..."],
+        steps: int | None = None,
+        trials: int = 1,
+        seed: int = 0,
+        noise: Noise | None = None,
+        tell: Tell | None = None,
+    ) -> Solution:
+        """Solves one board `[h, w]` or a batch `[n, h, w]` of token grids.
+
+        Each trial thinks for at most `steps` steps and stops when its answer is right by the rules and has
+        settled. The first right answer is taken, else the one the cells are surest of.
+        """
+        batch, restore = self.prepared(boards)
+        steps = self.pace.steps(*batch.shape[1:]) if steps is None else steps
+        if steps < 1 or trials < 1:
+            raise ConfigError(f"Steps and trials must be at least 1, not {steps} and {trials}.")
+        given = self.given(batch)
+        mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise)
+        patience = Patience(self.verify, every=max(16, steps // 64))
+        n = len(batch)
+        grid, cells = np.zeros(batch.shape, np.uint8), np.zeros(batch.shape, np.float32)
+        sure, verified, taken = np.full(n, -np.inf, np.float32), np.zeros(n, bool), np.zeros(n, np.int32)
+        for trial in range(trials):
+            todo = np.flatnonzero(~verified).astype(np.int32)
+            if not len(todo):
+                break
+            asked = np.full(len(todo), trial, np.int32)
+            answers = think(mind, batch[todo], given[todo], seed, todo, asked, steps, patience, tell)
+            right = self.verify(batch[todo], answers.grid)
+            mean = answers.cells.mean((1, 2))
+            better = right | (mean > sure[todo])
+            chosen = todo[better]
+            grid[chosen], cells[chosen] = answers.grid[better], answers.cells[better]
+            sure[chosen], taken[chosen] = mean[better], answers.steps[better]
+            verified[todo] |= right
+        return Solution(restore(grid), sure, verified, taken, restore(cells))
+
+    def watch(
+        self,
+        board: Shaped[np.ndarray, "h w"],
+        steps: int | None = None,
+        every: int = 1,
+        seed: int = 0,
+        noise: Noise | None = None,
+    ) -> Iterator[Frame]:
+        """Yields what the cells say at the start and after every `every` steps, as it is computed.
+
+        This is the first trial that `solve` runs with the same seed.
+        """
+        batch, restore = self.prepared(np.asarray(board)[None])
+        steps = self.pace.steps(*batch.shape[1:]) if steps is None else steps
+        if steps < 1 or every < 1:
+            raise ConfigError(f"Steps and the interval must be at least 1, not {steps} and {every}.")
+        given = self.given(batch)
+        mind: Mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise)
+        zero = np.zeros(1, np.int32)
+        thought = mind.begin(batch, given, seed, zero, zero)
+        done = 0
+        while True:
+            grid, confidence = mind.read(thought)
+            yield Frame(done, restore(grid)[0], restore(confidence)[0])
+            if done >= steps:
+                return
+            ahead = min(every, steps - done)
+            thought = mind.advance(thought, done, ahead)
+            done += ahead
+
+    def trace(
+        self,
+        board: Shaped[np.ndarray, "h w"],
+        steps: int | None = None,
+        every: int = 1,
+        seed: int = 0,
+        noise: Noise | None = None,
+    ) -> Trace:
+        """The whole thought at once; see `watch`."""
+        frames = list(self.watch(board, steps, every, seed, noise))
+        return Trace(
+            np.array([frame.step for frame in frames], np.int32),
+            np.stack([frame.grid for frame in frames]),
+            np.stack([frame.confidence for frame in frames]),
+        )
+
+    def prepared(
+        self, boards: Shaped[np.ndarray, "..."]
+    ) -> tuple[UInt8[np.ndarray, "n h w"], Callable[[np.ndarray], np.ndarray]]:
+        """The boards as this model takes them, and how an answer gets back the shape in which they came."""
+        boards = np.asarray(boards)
+        if boards.ndim not in (2, 3) or boards.dtype.kind not in "iu" or boards.size == 0:
+            raise PuzzleError(
+                f"Boards must be whole numbers of shape [h, w] or [n, h, w], not {boards.dtype} of shape "
+                f"{list(boards.shape)}; hand over token grids such as those of cellwise.puzzles."
+            )
+        batch = boards[None] if boards.ndim == 2 else boards
+        if self.puzzle == "sudoku":
+            for board in batch:
+                sudoku.check(board)
+            return batch.astype(np.uint8), lambda grids: grids
+        odd = self.puzzle == "maze"
+        checked = np.stack([maze_check.check(board, odd_sides=odd) for board in batch])
+        alike = maze.Vocabulary.ALIKE if self.puzzle == "maze" else maze.Vocabulary.DISTINCT
+        checked = maze.translate(checked, alike)
+        if self.puzzle == "directed-maze" or maze.has_ring(checked):
+            self._check_size(checked.shape[1:])
+            return checked, lambda grids: grids
+        return maze.with_ring(checked), lambda grids: grids[:, 1:-1, 1:-1]
+
+    def given(self, inputs: UInt8[np.ndarray, "n h w"]) -> Bool[np.ndarray, "n h w"]:
+        """Where a token is part of the puzzle: walls, endpoints and clues."""
+        return inputs > (0 if self.puzzle == "sudoku" else maze.PATH)
+
+    def verify(
+        self, inputs: UInt8[np.ndarray, "n h w"], grids: UInt8[np.ndarray, "n h w"]
+    ) -> Bool[np.ndarray, " n"]:
+        """Which grids solve their puzzles by the rules, whatever any dataset says."""
+        if self.puzzle == "sudoku":
+            return sudoku.is_solution(inputs, grids)
+        return judge(inputs, None, grids).valid
+
+    def _check_size(self, size: tuple[int, ...]) -> None:
+        if self.size is not None and tuple(size) != self.size:
+            raise PuzzleError(
+                f"{self.name} works on boards of {self.size[0]} x {self.size[1]} cells, "
+                f"not {size[0]} x {size[1]}; use another model."
+            )
+
+    def save(self, folder: str | Path) -> None:
+        """Writes `model.safetensors` and `config.json`, which names the hash of the former."""
+        folder = Path(folder)
+        with explained("create the folder", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(folder / "model.safetensors", tensors.save(dict(sorted(self.weights.items()))))
+        config = {
+            "format": FORMAT,
+            "name": self.name,
+            "puzzle": self.puzzle,
+            "automaton": to_json(self.automaton),
+            "size": to_json(self.size),
+            "fire_rate": self.fire_rate,
+            "pace": to_json(self.pace),
+            "weights_sha256": sha256_of(folder / "model.safetensors"),
+            "provenance": self.provenance,
+        }
+        write_json(folder / "config.json", config)
+
+
+@dataclass(frozen=True)
+class _Config:
+    """What `config.json` must hold besides its provenance."""
+
+    format: int
+    name: str
+    puzzle: Puzzle
+    automaton: Automaton
+    size: tuple[int, int] | None
+    fire_rate: float
+    pace: Pace
+    weights_sha256: str
+
+
+def shipped() -> list[str]:
+    """The names of the models that come with the package."""
+    return sorted(path.parent.name for path in SHIPPED.glob("*/config.json"))
+
+
+def load(name_or_path: str | Path) -> Model:
+    """Loads a model that comes with the package, by its name, or one of your own, by its folder."""
+    folder = Path(name_or_path)
+    if str(name_or_path) in shipped():
+        folder = SHIPPED / str(name_or_path)
+    elif not folder.is_dir():
+        raise ModelError(
+            f"There is no model {str(name_or_path)!r}; name a folder or one of: "
+            f"{', '.join(shipped()) or 'none'}."
+        )
+    try:
+        raw = json.loads(read_bytes(folder / "config.json", limit=2**20))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{folder / 'config.json'} is not valid JSON; get the model folder again."
+        ) from error
+    if not isinstance(raw, dict):
+        raise ModelError(f"{folder / 'config.json'} must hold an object; get the model folder again.")
+    provenance = raw.pop("provenance", {})
+    if raw.get("format") != FORMAT:
+        raise ModelError(
+            f"{folder} has model format {str(raw.get('format'))[:20]!r}, but this version reads "
+            f"format {FORMAT}; update cellwise or convert the model."
+        )
+    try:
+        config = from_json(_Config, raw, str(folder / "config.json"))
+    except ConfigError as error:
+        raise ModelError(str(error)) from error
+    _check_config(config, folder)
+    return Model(
+        name=config.name,
+        puzzle=config.puzzle,
+        automaton=config.automaton,
+        weights=_load_weights(config, folder),
+        size=config.size,
+        fire_rate=config.fire_rate,
+        pace=config.pace,
+        provenance=provenance if isinstance(provenance, dict) else {},
+    )
+
+
+def _check_config(config: _Config, folder: Path) -> None:
+    """Refuses descriptions that no honest model has, before anything is computed from them."""
+    step, layout = config.automaton.step, config.automaton.layout
+    numbers = (step.channels, step.heads, step.hidden, layout.tokens, layout.read, layout.write)
+    unit = step.channels if step.unit is None else step.unit
+    good = (
+        _NAME.fullmatch(config.name) is not None
+        and all(1 <= number <= 8192 for number in numbers)
+        and 0 <= step.frozen <= step.channels
+        and 0 <= step.padding_token < layout.tokens <= 256
+        and 0 <= layout.write_first <= step.channels - layout.write
+        and layout.write <= layout.read <= step.channels
+        and (step.padding != "token" or layout.read == step.channels)
+        and 0 <= step.first_unit < step.channels
+        and 1 <= unit <= step.channels
+        and (step.unit is None or (step.channels - step.first_unit) % unit == 0)
+        and (step.perception == "kernels" or step.channels % step.heads == 0)
+        and 0 < config.fire_rate <= 1
+        and 0 <= layout.spread <= 100
+        and 0 <= config.pace.base <= 10**6
+        and 0 <= config.pace.per_cell <= 100
+        and (config.size is None or all(1 <= side <= maze.MAX_SIDE for side in config.size))
+    )
+    if not good:
+        raise ModelError(
+            f"{folder / 'config.json'} describes an automaton that cannot exist; get the model folder again."
+        )
+
+
+def _load_weights(config: _Config, folder: Path) -> dict[str, Float32[np.ndarray, "..."]]:
+    path = folder / "model.safetensors"
+    shapes = rule.all_shapes(config.automaton, config.size)
+    expected = 4 * sum(math.prod(shape) for shape in shapes.values())
+    data = read_bytes(path, limit=min(LIMIT, expected + 2**16))
+    if sha256_of(path) != config.weights_sha256:
+        raise ModelError(
+            f"{path} is damaged or not the file that config.json names; get the model folder again."
+        )
+    try:
+        weights = tensors.load(data)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise ModelError(f"{path} is not a safetensors file; get the model folder again.") from error
+    found = {name: weight.shape for name, weight in weights.items()}
+    if found != shapes:
+        names = sorted(n for n in found.keys() | shapes.keys() if found.get(n) != shapes.get(n))
+        raise ModelError(
+            f"{path} does not fit config.json ({names[0]} is {found.get(names[0])} instead of "
+            f"{shapes.get(names[0])}); get the model folder again."
+        )
+    for name, weight in weights.items():
+        if weight.dtype != np.float32 or not np.isfinite(weight).all():
+            raise ModelError(
+                f"{path} holds values in {name} that are not finite float32; get the model folder again."
+            )
+    return weights

@@ -1,0 +1,80 @@
+"""What a run is: the settings in its `config.json`, and whether a run can be continued with others."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import jax
+
+from ..config import to_json
+from ..version import __version__
+from .folder import FORMAT, digest_of
+from .job import Job
+
+SETTLED = ("job", "puzzle", "seed", "size", "recipe", "automaton", "boards_sha256", "fixed_sha256")
+"""What determines every number of a run; it cannot change when a run is resumed."""
+
+_ABSENT = "absent"
+
+
+def describe(job: Job, command: str, precision: str) -> dict[str, Any]:
+    """The `config.json` of a run that starts now on this machine."""
+    device = jax.devices()[0]
+    return {
+        "format": FORMAT,
+        "command": command,
+        "job": job.name,
+        "puzzle": job.puzzle,
+        "seed": job.seed,
+        "size": to_json(job.size),
+        "recipe": to_json(job.recipe),
+        "automaton": to_json(job.automaton),
+        "boards": len(job.boards),
+        "boards_sha256": digest_of({"target": job.boards.target, "given": job.boards.given}),
+        "fixed_sha256": digest_of(job.fixed),
+        "provenance": job.provenance,
+        "versions": {"cellwise": __version__} | {name: version(name) for name in ("jax", "jaxlib", "numpy")},
+        "device": device.device_kind,
+        "matmul_precision": precision,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def identity(config: dict[str, Any]) -> str:
+    """A digest of the settled fields, which ties a checkpoint to its run."""
+    settled = {name: config[name] for name in SETTLED}
+    return hashlib.sha256(json.dumps(settled, sort_keys=True).encode()).hexdigest()
+
+
+def first_difference(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, str, str] | None:
+    """The first settled field, by its dotted name, that differs, with both values; None if all agree."""
+    return _first_difference(old, new, SETTLED)
+
+
+def moved(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, str, str] | None:
+    """The first difference of machine or software: it may change the rounding, and so the run."""
+    return _first_difference(old, new, ("versions", "device", "matmul_precision"))
+
+
+def _first_difference(
+    old: dict[str, Any], new: dict[str, Any], names: tuple[str, ...]
+) -> tuple[str, str, str] | None:
+    before = dict(_leaves({name: old.get(name, _ABSENT) for name in names}))
+    after = dict(_leaves({name: new.get(name, _ABSENT) for name in names}))
+    for name in before | after:
+        old_value, new_value = (str(side.get(name, _ABSENT)) for side in (before, after))
+        if old_value != new_value:
+            width = 12 if name.endswith("sha256") else None
+            return name, old_value[:width], new_value[:width]
+    return None
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{name}.{key}" if name else key)
+    else:
+        yield name, value

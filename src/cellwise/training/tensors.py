@@ -1,0 +1,35 @@
+"""The arrays of a run by their names, and back."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import keystr, tree_flatten_with_path
+
+from .folder import Tensors
+from .step import Run
+
+
+def to_tensors(run: Run) -> Tensors:
+    """Every array of a run by its name, such as `average.update.w_in` or `pool.state`."""
+    leaves, _ = tree_flatten_with_path(jax.device_get(run))
+    return {keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+
+
+def from_tensors(like: Run, tensors: Tensors) -> Run | None:
+    """A run of the form of `like`, whose leaves have only a shape and a type; None if the form differs."""
+    leaves, form = tree_flatten_with_path(like)
+    expected = {keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+    if {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()} != {
+        name: (leaf.shape, leaf.dtype) for name, leaf in expected.items()
+    }:
+        return None
+    # Copies, because an iteration reuses the memory of the state it gets.
+    return form.unflatten(jnp.array(tensors[name], copy=True) for name in expected)
+
+
+def first_infinite(tensors: Tensors) -> str | None:
+    """The name of an array with a number that is not finite, if there is one."""
+    for name, tensor in tensors.items():
+        if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+            return name
+    return None
