@@ -1,0 +1,706 @@
+import dataclasses
+import errno
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+from cellwise import files
+from cellwise.errors import ConfigError, FileError, RunError
+from cellwise.model import load
+from cellwise.thinking.think import prepare, think
+from cellwise.training import check, curves, folder, interrupt, loop, settings
+from cellwise.training.folder import Checkpoint, RunFolder, read_config, read_metrics
+from cellwise.training.interrupt import Stopped
+from tiny_job import EVERY, RECIPE, environment, tiny_job
+
+# The iteration calls a function by the name that the newest optax deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated:DeprecationWarning")
+
+TESTS = Path(__file__).parent
+TIMES = {"seconds", "iterations_per_second"}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Relative paths keep the messages short."""
+    monkeypatch.chdir(tmp_path)
+
+
+def run(path="run", resume=False, job=None, **options):
+    """Trains and returns the model with what was printed."""
+    console = Console(file=io.StringIO(), width=300)
+    model = loop.train(job or tiny_job(), Path(path), resume=resume, console=console, **EVERY | options)
+    return model, console.file.getvalue()
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    """The folder of a run that nothing happened to."""
+    path = tmp_path_factory.mktemp("undisturbed") / "run"
+    loop.train(tiny_job(), path, console=Console(file=io.StringIO()), **EVERY)
+    return path
+
+
+def newest(path) -> Checkpoint:
+    checkpoint, damaged = RunFolder(Path(path)).newest(settings.identity(read_config(Path(path))))
+    assert checkpoint and not damaged
+    return checkpoint
+
+
+def metrics(path):
+    return [{k: v for k, v in record.items() if k not in TIMES} for record in read_metrics(Path(path))]
+
+
+def assert_same_run(path, other):
+    """Every array of the final state, every metric but the times, and the model are equal to the last bit."""
+    a, b = newest(path), newest(other)
+    assert a.step == b.step and a.tensors.keys() == b.tensors.keys()
+    for name in a.tensors:
+        assert a.tensors[name].dtype == b.tensors[name].dtype
+        assert a.tensors[name].tobytes() == b.tensors[name].tobytes(), name
+    assert metrics(path) == metrics(other)
+    x, y = load(Path(path) / "model").weights, load(Path(other) / "model").weights
+    assert all(x[name].tobytes() == y[name].tobytes() for name in x | y)
+
+
+@pytest.fixture
+def happening(monkeypatch):
+    """Lets something happen during the n-th iteration that is computed from now on."""
+    real = loop.iterate
+    monkeypatch.setattr(loop, "iterate", real)
+
+    def install(n, what):
+        count = 0
+
+        def iterate(state, **kwargs):
+            nonlocal count
+            count += 1
+            result = real(state, **kwargs)
+            return what(result) if count == n else result
+
+        monkeypatch.setattr(loop, "iterate", iterate)
+
+    return install
+
+
+def raising(number):
+    def what(result):
+        signal.raise_signal(number)
+        return result
+
+    return what
+
+
+def crash(result):
+    raise RuntimeError("power cut")
+
+
+# What a run leaves behind
+
+
+def test_a_run_leaves_what_it_is_what_it_did_and_its_model(undisturbed):
+    assert sorted(p.name for p in undisturbed.iterdir()) == [
+        ".lock",
+        "checkpoints",
+        "config.json",
+        "metrics.jsonl",
+        "model",
+    ]
+    names = sorted(p.name for p in (undisturbed / "checkpoints").iterdir())
+    assert names == ["step-0000010.safetensors", "step-0000012.safetensors"]
+
+    config = json.loads((undisturbed / "config.json").read_text())
+    assert (config["job"], config["seed"], config["puzzle"], config["boards"]) == ("tiny", 3, "maze", 32)
+    assert config["recipe"]["schedule"]["peak"] == 1e-3
+    assert config["automaton"]["step"]["channels"] == 16
+    assert config["versions"]["jax"] == jax.__version__
+    assert config["matmul_precision"] == "highest" and config["command"] == "cellwise train tiny"
+
+    steps = [(record["step"], record.get("check")) for record in metrics(undisturbed)]
+    logged = [(step, None) for step in range(2, 13, 2)]
+    assert steps == [*logged[:3], (6, "size 5"), *logged[3:], (12, "size 5")]
+    speeds = [record["iterations_per_second"] for record in read_metrics(undisturbed) if "loss" in record]
+    assert max(speeds) < 100 * min(speeds)  # Compiling does not count.
+    fields = {"step", "loss", "cells", "boards", "gradient", "learning_rate", "age", *TIMES}
+    assert set(read_metrics(undisturbed)[0]) == fields
+
+
+def test_the_model_is_the_running_average(undisturbed):
+    model = load(undisturbed / "model")
+    tensors = newest(undisturbed).tensors
+    for name, weight in model.weights.items():
+        expected = tiny_job().fixed[name] if name in tiny_job().fixed else tensors[f"average.{name}"]
+        assert weight.tobytes() == expected.tobytes()
+    assert not np.array_equal(tensors["average.update.w_in"], tensors["weights.update.w_in"])
+    assert model.provenance["iterations"] == 12 and model.provenance["seed"] == 3
+    assert model.provenance["data"] == "generated mazes of size 5"
+
+
+def test_the_same_job_gives_the_same_run(undisturbed):
+    run()
+    assert_same_run("run", undisturbed)
+
+
+def test_a_check_is_the_thought_of_the_averaged_weights(undisturbed):
+    job, boards = tiny_job(), tiny_job().checks[0].boards
+    mind = prepare(job.automaton, load(undisturbed / "model").weights, boards.given, 0.8, None)
+    numbers = np.arange(4, dtype=np.int32)
+    grid = think(mind, boards.inputs, boards.given, job.seed, numbers, 0 * numbers, 8).grid
+    right = grid == boards.target
+    last = metrics(undisturbed)[-1]
+    assert last["cells"] == pytest.approx(right.mean()) and last["cells"] < 1
+    assert last["boards"] == pytest.approx(right.all((1, 2)).mean())
+
+
+def test_the_path_is_chosen_for_the_board_with_most_free_cells():
+    boards = tiny_job().boards
+    assert check.most_free(boards) == max(int((~given).sum()) for given in boards.given)
+
+
+# Interruptions
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_and_resumed_equals_one_that_was_not(number, undisturbed, happening):
+    for n, resume, after in ((3, False, 3), (4, True, 7)):
+        happening(n, raising(number))
+        with pytest.raises(Stopped) as stopped:
+            run("my run", resume)
+        assert str(stopped.value) == (
+            f"Stopped after iteration {after} and saved; resume with: "
+            "cellwise train tiny --out 'my run' --resume"
+        )
+        assert stopped.value.status == 128 + number
+        assert newest("my run").step == load("my run/model").provenance["iterations"] == after
+        assert signal.getsignal(number) == (
+            signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        )
+    _, text = run("my run", resume=True)
+    assert text.startswith("tiny goes on after iteration 7: 12 iterations, ")
+    assert_same_run("my run", undisturbed)
+
+
+def test_a_stop_in_the_last_iteration_changes_nothing(undisturbed, happening):
+    happening(12, raising(signal.SIGINT))
+    run()
+    assert_same_run("run", undisturbed)
+
+
+@pytest.mark.parametrize(("n", "saved"), [(3, None), (9, 5), (12, 10)])
+def test_a_run_that_crashed_goes_on_from_its_last_checkpoint(n, saved, undisturbed, happening):
+    happening(n, crash)
+    with pytest.raises(RuntimeError, match="power cut"):
+        run()
+    assert (newest("run").step if saved else None) == saved
+    assert metrics("run")[-1]["step"] == (n - 1) // 2 * 2
+    happening(0, crash)
+    run(resume=True)
+    assert_same_run("run", undisturbed)
+
+
+def test_a_wish_is_heard_once_and_the_second_ends_the_program():
+    heard = []
+    with interrupt.deferred(lambda: heard.append(1)) as wish:
+        assert wish.signal is None
+        signal.raise_signal(signal.SIGINT)
+        assert wish.signal == signal.SIGINT and heard == [1]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert wish.signal == signal.SIGINT
+
+
+def test_an_ignored_signal_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupt.deferred(lambda: None) as wish:
+            signal.raise_signal(signal.SIGINT)
+        assert wish.signal is None and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_run_in_another_thread_leaves_signals_alone(undisturbed):
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert_same_run("run", undisturbed)
+
+
+def test_a_stop_is_no_error():
+    assert not issubclass(Stopped, Exception)
+
+
+# Damage
+
+
+def cut_off(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def emptied(path):
+    os.truncate(path, 0)
+
+
+def flipped(path):
+    data = bytearray(path.read_bytes())
+    data[-1000] ^= 1
+    path.write_bytes(data)
+
+
+def of_another_run(path):
+    tensors = {"step": np.array(12)}
+    folder = RunFolder(Path("other"))
+    written = folder.save(Checkpoint(int(path.stem[5:]), 1.0, "another", tensors))
+    written.replace(path)
+
+
+@pytest.mark.parametrize("damage", [cut_off, emptied, flipped, of_another_run])
+def test_a_damaged_checkpoint_is_passed_over(damage, undisturbed):
+    shutil.copytree(undisturbed, "run")
+    damage(Path("run/checkpoints/step-0000012.safetensors"))
+    _, text = run(resume=True)
+    first, second, *_ = text.splitlines()
+    assert first == (
+        "run/checkpoints/step-0000012.safetensors is damaged, "
+        "so the run goes on from the checkpoint before it"
+    )
+    assert second.startswith("tiny goes on after iteration 10:")
+    assert_same_run("run", undisturbed)
+
+
+def test_without_a_whole_checkpoint_a_run_cannot_go_on(undisturbed):
+    shutil.copytree(undisturbed, "run")
+    for path in Path("run/checkpoints").iterdir():
+        cut_off(path)
+    with pytest.raises(RunError) as caught:
+        run(resume=True)
+    assert str(caught.value) == "No checkpoint in run/checkpoints is whole; train again in another folder."
+    assert len(list(Path("run/checkpoints").iterdir())) == 2
+
+
+def test_a_torn_line_of_metrics_is_dropped(undisturbed, happening):
+    happening(8, crash)
+    with pytest.raises(RuntimeError):
+        run()
+    with Path("run/metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 8, "lo')
+    assert metrics("run")[-1]["step"] == 6
+    happening(0, crash)
+    run(resume=True)
+    assert_same_run("run", undisturbed)
+
+
+def test_what_a_killed_run_left_half_done_is_tidied(undisturbed):
+    shutil.copytree(undisturbed, "run")
+    Path("run/.config.json.abc.part").touch()
+    Path("run/checkpoints/.step-0000015.safetensors.abc.part").touch()
+    Path("run/model").rename("run/.model.old")
+    Path("run/.model.new").mkdir()
+    with folder.opened(Path("run")):
+        pass
+    assert_same_run("run", undisturbed)
+    names = [p.name for p in [*Path("run").iterdir(), *Path("run/checkpoints").iterdir()]]
+    assert not [name for name in names if name.startswith(".") and name != ".lock"]
+
+
+@pytest.mark.parametrize("what", ["loss", "gradient", "weights"])
+def test_numbers_that_are_not_finite_stop_a_run_before_they_are_saved(what, happening):
+    def poison(result):
+        state, report = result
+        if what == "weights":
+            weights = state.weights | {"update.b_in": state.weights["update.b_in"].at[0].set(jnp.inf)}
+            return state._replace(weights=weights), report
+        return state, report._replace(**{what: jnp.float32(jnp.nan)})
+
+    happening(10 if what == "weights" else 9, poison)
+    with pytest.raises(RunError) as caught:
+        run()
+    where, why = {
+        "loss": (9, "the loss is nan"),
+        "gradient": (9, "the gradient is nan"),
+        "weights": (10, "weights.update.b_in is not finite"),
+    }[what]
+    assert str(caught.value) == (
+        f"Training broke down at iteration {where} because {why}; the last good checkpoint is "
+        "run/checkpoints/step-0000005.safetensors; "
+        "train again in another folder with a lower --recipe.schedule.peak."
+    )
+    assert newest("run").step == 5 and load("run/model").provenance["iterations"] == 5
+
+
+def test_a_breakdown_before_the_first_checkpoint(happening):
+    happening(1, lambda result: (result[0], result[1]._replace(loss=jnp.float32(jnp.inf))))
+    with pytest.raises(RunError) as caught:
+        run()
+    assert str(caught.value) == (
+        "Training broke down at iteration 1 because the loss is inf; there is no checkpoint yet; "
+        "train again in another folder with a lower --recipe.schedule.peak."
+    )
+
+
+# The file system says no
+
+
+def test_a_full_disk_while_a_checkpoint_is_written(undisturbed, monkeypatch):
+    def full(path, data):
+        if ".step-0000010" in path.name:
+            write(path, data[:100])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, data)
+
+    write = Path.write_bytes
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(FileError) as caught:
+        run()
+    assert str(caught.value) == (
+        "Cannot write run/checkpoints/step-0000010.safetensors: "
+        "the disk is full; free some space and run the command again."
+    )
+    assert [p.name for p in Path("run/checkpoints").iterdir()] == ["step-0000005.safetensors"]
+    monkeypatch.setattr(Path, "write_bytes", write)
+    run(resume=True)
+    assert_same_run("run", undisturbed)
+
+
+def test_a_full_disk_while_metrics_are_written(monkeypatch):
+    files = RunFolder(Path())
+    files.append({"step": 1})
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError) as caught:
+        files.append({"step": 2})
+    assert str(caught.value) == (
+        "Cannot write metrics.jsonl: the disk is full; free some space and run the command again."
+    )
+    assert Path("metrics.jsonl").read_text() == '{"step": 1}\n'
+
+
+def test_a_model_that_cannot_be_written_leaves_the_one_before(undisturbed):
+    shutil.copytree(undisturbed, "run")
+
+    def save(path):
+        path.mkdir()
+        (path / "model.safetensors").write_bytes(b"half")
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with pytest.raises(FileError) as caught:
+        RunFolder(Path("run")).replace_model(save)
+    assert str(caught.value) == "Cannot write run/model: the file system is read-only; choose another folder."
+    assert_same_run("run", undisturbed)
+    assert not Path("run/.model.new").exists()
+
+
+def test_a_folder_that_cannot_be_made(monkeypatch):
+    def denied(self, *args, **kwargs):
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", denied)
+    with pytest.raises(FileError) as caught:
+        run()
+    assert str(caught.value) == (
+        "Cannot create the folder run: "
+        "permission was denied; choose another folder or change its permissions."
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("file", "file is a file; choose a folder for the run."),
+        (
+            "file/run",
+            "Cannot create the folder file/run: a part of the path is a file, not a folder; check the path.",
+        ),
+    ],
+)
+def test_a_path_that_is_no_folder(path, message):
+    Path("file").write_text("precious")
+    with pytest.raises((RunError, FileError)) as caught:
+        run(path)
+    assert str(caught.value) == message
+    assert Path("file").read_text() == "precious"
+
+
+# Refusals
+
+
+def test_a_run_is_not_overwritten(undisturbed, happening):
+    happening(8, crash)
+    with pytest.raises(RuntimeError):
+        run()
+    with pytest.raises(RunError) as caught:
+        run()
+    assert str(caught.value) == (
+        "run already holds a run; continue it with --resume or choose another folder."
+    )
+    Path("run/config.json").unlink()
+    with pytest.raises(RunError, match="already holds a run"):
+        run()
+
+
+def test_a_complete_run_says_so(undisturbed):
+    shutil.copytree(undisturbed, "run")
+    with pytest.raises(RunError) as caught:
+        run()
+    assert str(caught.value) == "run already holds a run that is complete; choose another folder."
+    shutil.rmtree("run/model")
+    model, text = run(resume=True)
+    assert text == "tiny is complete: 12 iterations, model in run/model\n"
+    assert_same_run("run", undisturbed)
+    assert model.weights.keys() == load("run/model").weights.keys()
+
+
+@pytest.mark.parametrize(
+    ("job", "difference"),
+    [
+        (tiny_job(seed=4), "seed is 3 there and 4 here"),
+        (tiny_job(dataclasses.replace(RECIPE, damage=0.25)), "recipe.damage is 0.1 there and 0.25 here"),
+        (
+            tiny_job(dataclasses.replace(RECIPE, schedule=dataclasses.replace(RECIPE.schedule, peak=0.002))),
+            "recipe.schedule.peak is 0.001 there and 0.002 here",
+        ),
+        (dataclasses.replace(tiny_job(), name="other"), "job is tiny there and other here"),
+        (dataclasses.replace(tiny_job(), size=(7, 7)), "size is None there and [7, 7] here"),
+        (
+            dataclasses.replace(
+                tiny_job(),
+                automaton=dataclasses.replace(
+                    tiny_job().automaton, step=dataclasses.replace(tiny_job().automaton.step, hidden=64)
+                ),
+            ),
+            "automaton.step.hidden is 16 there and 64 here",
+        ),
+    ],
+    ids=["seed", "recipe", "schedule", "name", "size", "automaton"],
+)
+def test_a_run_does_not_go_on_as_another(job, difference, undisturbed):
+    with pytest.raises(RunError) as caught:
+        run(undisturbed, resume=True, job=job)
+    assert str(caught.value) == (
+        f"Cannot resume {undisturbed}: {difference}; use the run's value or choose another folder."
+    )
+
+
+@pytest.mark.parametrize("what", ["boards", "fixed"])
+def test_a_run_does_not_go_on_with_other_data(what, undisturbed):
+    job = tiny_job()
+    if what == "boards":
+        given = job.boards.given.copy()
+        given[0, 0, 0] = ~given[0, 0, 0]
+        job = dataclasses.replace(job, boards=dataclasses.replace(job.boards, given=given))
+    else:
+        job = dataclasses.replace(job, fixed={"layout.tokens": job.fixed["layout.tokens"] + 1})
+    old, new = read_config(undisturbed), settings.describe(job, "", "highest")
+    with pytest.raises(RunError) as caught:
+        run(undisturbed, resume=True, job=job)
+    name = f"{what}_sha256"
+    assert str(caught.value) == (
+        f"Cannot resume {undisturbed}: {name} is {old[name][:12]} there and {new[name][:12]} here; "
+        "use the run's value or choose another folder."
+    )
+
+
+def test_other_software_is_mentioned(undisturbed):
+    shutil.copytree(undisturbed, "run")
+    config = read_config(Path("run"))
+    config["versions"]["jax"] = "0.1.0"
+    files.write_json("run/config.json", config)
+    _, text = run(resume=True)
+    first = text.splitlines()[0]
+    assert first == f"run began with versions.jax 0.1.0, here it is {jax.__version__}: rounding may differ"
+
+
+def test_a_checkpoint_of_another_form_is_refused(undisturbed):
+    shutil.copytree(undisturbed, "run")
+    identity = settings.identity(read_config(Path("run")))
+    RunFolder(Path("run")).save(Checkpoint(13, 1.0, identity, {"step": np.array(13)}))
+    with pytest.raises(RunError) as caught:
+        run(resume=True)
+    assert str(caught.value) == (
+        "run was made by another version of cellwise; train again in another folder."
+    )
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format": 2}', "\x00" * 50])
+def test_settings_that_cannot_be_read(text):
+    Path("run").mkdir()
+    Path("run/config.json").write_text(text)
+    with pytest.raises(RunError) as caught:
+        run(resume=True)
+    assert str(caught.value) == (
+        "run/config.json does not describe a run of this version; train again in another folder."
+    )
+
+
+def test_nothing_to_resume():
+    with pytest.raises(RunError) as caught:
+        run(resume=True)
+    assert str(caught.value) == "There is no run in run to resume; leave out --resume to start one."
+    assert not Path("run").exists()
+
+
+def test_one_process_at_a_time():
+    with folder.opened(Path("run")), pytest.raises(RunError) as caught:
+        run()
+    assert str(caught.value) == "Another process trains in run; wait for it or choose another folder."
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_must_fit(seed):
+    with pytest.raises(ConfigError) as caught:
+        run(job=tiny_job(seed=seed))
+    assert str(caught.value) == f"The seed cannot be {seed}; choose one from 0 to 4294967295."
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_intervals_must_be_positive(name):
+    with pytest.raises(ConfigError) as caught:
+        run(**{name: 0})
+    assert str(caught.value) == "The intervals to log, save and check must be at least 1."
+
+
+# What one sees
+
+
+def test_plain_lines_now_and_then():
+    _, text = run()
+    lines = text.splitlines()
+    assert lines[0].startswith("tiny begins: 12 iterations, 1,348 numbers, 32 boards, ")
+    assert lines[0].endswith("(compact), folder run")
+    shown = [line.split()[1].removesuffix(":") for line in lines[1:-1]]
+    assert shown == ["2/12", "6/12", "12/12", "12/12"]
+    assert lines[1].startswith("tiny 2/12  loss ") and lines[1].endswith(" left")
+    assert lines[-3].endswith("  0:00:00 left")
+    assert lines[2].startswith("tiny 6/12  size 5: boards ")
+    assert lines[-1] == "tiny is complete: 12 iterations, model in run/model"
+
+
+def test_a_live_line_in_a_terminal():
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
+    loop.train(tiny_job(), Path("run"), console=console, **EVERY)
+    text = console.file.getvalue()
+    assert "tiny 12/12" in text and "loss " in text and "left" in text
+    assert "tiny 6/12  size 5: boards " in text
+    assert "tiny 2/12  loss" not in text
+
+
+def test_tensorboard_files():
+    reader = pytest.importorskip("tensorboardX.proto.event_pb2", reason="tensorboardX is not installed")
+    run(tensorboard=True)
+    (path,) = Path("run/tensorboard").iterdir()
+    data, tags = path.read_bytes(), set()
+    while data:
+        size = int.from_bytes(data[:8], "little")
+        event = reader.Event.FromString(data[12 : 12 + size])
+        tags |= {(value.tag, event.step) for value in event.summary.value}
+        data = data[16 + size :]
+    assert {("training/loss", 2), ("training/boards", 12), ("size_5/cells", 6)} <= tags
+
+
+def test_tensorboard_is_an_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(ConfigError) as caught:
+        run(tensorboard=True)
+    assert str(caught.value) == (
+        'TensorBoard files need the package tensorboardX; run pip install "cellwise[tensorboard]".'
+    )
+    assert not Path("run").exists()
+    with pytest.raises(ConfigError):
+        curves.Curves(Path("curves"), 0)
+
+
+# kill -9
+
+KILLED_WHILE_SAVING = """
+import os, random, signal, sys, time
+import numpy as np
+from pathlib import Path
+from cellwise.training.folder import Checkpoint, opened, read_metrics
+
+def save(model, step):
+    for name in ("a", "b"):
+        model.mkdir(exist_ok=True)
+        (model / name).write_text(str(step))
+
+def work(tell):
+    with opened(Path("run")) as files:
+        checkpoint, damaged = files.newest("me")
+        assert not damaged
+        step = checkpoint.step if checkpoint else 0
+        files.cut_metrics(step)
+        assert [record["step"] for record in read_metrics(files.path)] == list(range(1, step + 1))
+        if step:
+            assert (checkpoint.tensors["pool"] == step).all()
+            assert step - int((files.model / "a").read_text()) in (0, 1)
+            assert (files.model / "a").read_text() == (files.model / "b").read_text()
+        while True:
+            step += 1
+            files.append({"step": step})
+            files.save(Checkpoint(step, 0.0, "me", {"pool": np.full(100_000, step, np.float32)}))
+            files.replace_model(lambda model: save(model, step))
+            os.write(tell, b".")
+
+random.seed(1)
+for _ in range(25):
+    hear, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        work(tell)
+    os.close(tell)
+    assert len(os.read(hear, 1)) == 1, "the process ended by itself"
+    started = time.monotonic()
+    os.read(hear, 1)
+    time.sleep((time.monotonic() - started) * random.random())  # Anywhere in the round that comes now.
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_folder_survives_kills_while_it_is_written(tmp_path_factory):
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_SAVING],
+        capture_output=True,
+        text=True,
+        env=environment(tmp_path_factory.getbasetemp()),
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(read_metrics(Path("run"))) >= 50
+
+
+def test_a_run_that_is_killed_again_and_again_equals_one_that_was_not(tmp_path_factory, undisturbed):
+    run_it = [sys.executable, str(TESTS / "tiny_job.py"), "run"]
+    env = environment(tmp_path_factory.getbasetemp())
+    steps, generator = [0], random.Random(0)
+    while len(steps) < 3:
+        process = subprocess.Popen(run_it, env=env, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        goal = Path(f"run/checkpoints/step-{steps[-1] + 3:07d}.safetensors")
+        while not goal.exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.001)
+        time.sleep(0.03 * generator.random())
+        process.kill()
+        process.wait()
+        steps.append(newest("run").step)
+        assert load("run/model").provenance["iterations"] in (steps[-1] - 1, steps[-1])
+    assert 3 <= steps[1] < steps[2] < 12
+    run(resume=True, save_every=1)
+    assert_same_run("run", undisturbed)
