@@ -1,0 +1,155 @@
+"""Fills the tables of README.md from the files in results/, so that no number is ever typed.
+
+    python tools/readme_tables.py            # rewrites README.md
+    python tools/readme_tables.py --check    # exits with 1 if it would change anything
+
+A table stands between `<!-- results:NAME -->` and `<!-- /results -->` and is made from results/NAME.json.
+What has no result file is not shown.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SECTION = re.compile(r"(<!-- results:([a-z0-9-]+) -->\n)(.*?)(<!-- /results -->)", re.DOTALL)
+PENDING = "*These numbers are being measured.*"
+
+PAPER = {"size 13": (100.0, 300), "size 59": (100.0, 2_000), "size 201": (100.0, 13_000)}
+"""Boards right in per cent, and after how many steps: Table 1 of the paper, one trial for each board."""
+
+Document = dict[str, Any]
+
+
+def filled(readme: str, results: Path) -> str:
+    """The text of the README with every table made anew."""
+
+    def table(match: re.Match[str]) -> str:
+        begin, name, _, end = match.groups()
+        if name not in TABLES:
+            raise SystemExit(f"README.md asks for the table {name!r}; known are {', '.join(TABLES)}.")
+        path = results / f"{name}.json"
+        body = TABLES[name](json.loads(path.read_text())) if path.exists() else PENDING
+        return f"{begin}{body}\n{end}"
+
+    return SECTION.sub(table, readme)
+
+
+def maze_ood(document: Document) -> str:
+    """One row for each size, beside what the paper has for it."""
+    heads = ["mazes", "model", "steps", "seed", "boards right (95 %)", "paper"]
+    heads += ["optimal", "FLOPs a maze", "date", "device", "command"]
+    rows = []
+    for row in document["rows"]:
+        low, high = row["board_accuracy_95"]
+        seed = f"{row['seed']}" if row["trials"] == 1 else f"{row['seed']}, {row['trials']} trials"
+        rows.append(
+            [
+                f"{row['boards']:,} {row['data']}",
+                document["model"],
+                f"{row['steps']:,}",
+                seed,
+                f"**{percent(row['board_accuracy'])}** ({percent(low)}–{percent(high)})",
+                published(row["case"]),
+                percent(row["optimal"]),
+                f"{row['flops_per_board_cellwise']:.3g}",
+                document["date"],
+                document["device"],
+                f"`{document['command']}`",
+            ]
+        )
+    return markdown(heads, rows)
+
+
+def maze_ood_seeds(document: Document) -> str:
+    """One row for each size: the spread over training runs that differ only in their seed."""
+    cases: dict[str, list[Document]] = {}
+    for row in sorted(document["rows"], key=lambda row: row["seed"]):
+        cases.setdefault(row["case"], []).append(row)
+    heads = ["mazes", "steps", "training seeds", "boards right, mean ± sd", "lowest–highest", "paper"]
+    rows = []
+    for case, runs in cases.items():
+        right = [run["board_accuracy"] for run in runs]
+        rows.append(
+            [
+                f"{one_of(runs, 'boards'):,} of {case}",
+                f"{one_of(runs, 'steps'):,}",
+                ", ".join(str(run["seed"]) for run in runs),
+                f"**{mean_and_spread(right)}**",
+                f"{percent(min(right))} – {percent(max(right))}",
+                published(case),
+                document["date"],
+                document.get("device", "not recorded"),
+                f"`{document['command']}`",
+            ]
+        )
+    return markdown([*heads, "date", "device", "command"], rows)
+
+
+def mean_and_spread(shares: list[float]) -> str:
+    """The mean with the standard deviation of a sample, which one share does not have."""
+    if len(shares) == 1:
+        return percent(shares[0])
+    return f"{100 * statistics.mean(shares):.2f} ± {percent(statistics.stdev(shares))}"
+
+
+def one_of(rows: list[Document], name: str) -> int:
+    """The value that all rows of a case share, without which they could not be averaged."""
+    values = {row[name] for row in rows}
+    if len(values) != 1:
+        raise SystemExit(
+            f"Rows of {rows[0]['case']!r} differ in {name}: {sorted(values)}; measure them alike."
+        )
+    return values.pop()
+
+
+def published(case: str) -> str:
+    """The paper's number, with the steps it took."""
+    if case not in PAPER:
+        return "–"
+    value, steps = PAPER[case]
+    return f"{value} % after {steps:,}"
+
+
+def percent(share: float) -> str:
+    """A share as per cent with two decimals."""
+    return f"{100 * share:.2f} %"
+
+
+def markdown(heads: list[str], rows: list[list[str]]) -> str:
+    """A table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
+
+
+TABLES: dict[str, Callable[[Document], str]] = {
+    "maze-ood": maze_ood,
+    "maze-ood-seeds": maze_ood_seeds,
+}
+
+
+def main() -> int:
+    """Rewrites the README, or says whether it would."""
+    parser = argparse.ArgumentParser(description="Fills the tables of README.md from results/.")
+    parser.add_argument("--check", action="store_true", help="only say whether the README is stale")
+    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+    parser.add_argument("--results", type=Path, default=ROOT / "results")
+    asked = parser.parse_args()
+    old = asked.readme.read_text()
+    new = filled(old, asked.results)
+    if new == old:
+        return 0
+    if asked.check:
+        print("README.md differs from results/; run python tools/readme_tables.py.", file=sys.stderr)
+        return 1
+    asked.readme.write_text(new)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
