@@ -301,6 +301,48 @@ def test_seeds_that_were_measured_otherwise_are_not_averaged():
         readme_tables.maze_ood_seeds(seeds(steps=3000))
 
 
+SPEED = {
+    "command": "python tools/bench_cpu.py",
+    "date": "2026-11-18",
+    "device": "A CPU (x86_64)",
+    "cores": 2,
+    "rows": [
+        {
+            "task": "forward",
+            "contender": "cellwise, compact",
+            "boards": "mazes of size 59",
+            "seconds": {"median": 1.5, "min": 1.25, "max": 2.0},
+            "cell_steps_per_second": 6350933.3,
+            "times_cax": 3.14159,
+        }
+    ],
+}
+
+
+def test_the_speeds():
+    row = (
+        "| forward | cellwise, compact | mazes of size 59 | **6.35** | 1.500 (1.250–2.000) | {} | "
+        "2026-11-18 | A CPU (x86_64), 2 cores | `python tools/bench_cpu.py` |"
+    )
+    alone = SPEED | {"rows": [{key: value for key, value in SPEED["rows"][0].items() if key != "times_cax"}]}
+    assert readme_tables.bench_cpu(SPEED).splitlines()[2:] == [row.format("3.1")]
+    assert readme_tables.bench_cpu(alone).splitlines()[2:] == [row.format("–")]
+
+
+def test_a_quick_benchmark_is_not_shown():
+    quick = SPEED | {"command": "python tools/bench_cpu.py --quick"}
+    message = r"^results/bench-cpu\.json was measured with --quick; run make bench for numbers to show\.$"
+    with pytest.raises(SystemExit, match=message):
+        readme_tables.bench_cpu(quick)
+
+
+def test_the_benchmark_writes_what_the_table_reads():
+    written = (ROOT / "tools" / "bench_cpu.py").read_text()
+    (row,) = SPEED["rows"]
+    for name in SPEED.keys() | row.keys() | row["seconds"].keys():
+        assert f'"{name}"' in written
+
+
 @pytest.mark.parametrize("stale", [True, False])
 def test_check_changes_nothing_and_tells(stale, tmp_path, monkeypatch, capsys):
     (tmp_path / "maze-ood.json").write_text(json.dumps(MEASURED))

@@ -91,6 +91,32 @@ def maze_ood_seeds(document: Document) -> str:
     return markdown([*heads, "date", "device", "command"], rows)
 
 
+def bench_cpu(document: Document) -> str:
+    """One row for each contender, in the order in which they were measured together."""
+    if "--quick" in document["command"]:
+        raise SystemExit(
+            "results/bench-cpu.json was measured with --quick; run make bench for numbers to show."
+        )
+    heads = ["task", "contender", "boards", "million cell-steps/s", "seconds, median (min–max)", "× CAX"]
+    rows = []
+    for row in document["rows"]:
+        seconds = row["seconds"]
+        rows.append(
+            [
+                row["task"],
+                row["contender"],
+                row["boards"],
+                f"**{row['cell_steps_per_second'] / 1e6:.2f}**",
+                f"{seconds['median']:.3f} ({seconds['min']:.3f}–{seconds['max']:.3f})",
+                f"{row['times_cax']:.1f}" if "times_cax" in row else "–",
+                document["date"],
+                f"{document['device']}, {document['cores']} cores",
+                f"`{document['command']}`",
+            ]
+        )
+    return markdown([*heads, "date", "device", "command"], rows)
+
+
 def mean_and_spread(shares: list[float]) -> str:
     """The mean with the standard deviation of a sample, which one share does not have."""
     if len(shares) == 1:
@@ -130,6 +156,7 @@ def markdown(heads: list[str], rows: list[list[str]]) -> str:
 TABLES: dict[str, Callable[[Document], str]] = {
     "maze-ood": maze_ood,
     "maze-ood-seeds": maze_ood_seeds,
+    "bench-cpu": bench_cpu,
 }
 
 
