@@ -23,7 +23,7 @@ from .errors import ConfigError
 from .kernels.dispatch import Noise
 from .model import Model
 from .puzzles.maze_path import judge
-from .thinking.think import prepare, think
+from .thinking.think import PRECISION, Rest, prepare, think
 from .version import __version__
 
 Row = dict[str, Any]
@@ -38,9 +38,13 @@ def evaluate(
     limit: int | None = None,
     seed: int = 0,
     noise: Noise | None = None,
+    rest: Rest | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> Row:
-    """Measures one case; `tell(trajectories, steps)` is called as work gets done."""
+    """Measures one case; with `rest`, a thought that is over is not thought on.
+
+    `tell(trajectories, steps)` is called as work gets done.
+    """
     steps = case.steps if steps is None else steps
     count = case.count if limit is None else limit
     if min(steps, trials, count) < 1:
@@ -51,9 +55,11 @@ def evaluate(
     mind = prepare(model.automaton, model.weights, given, model.fire_rate, noise)
     numbers = np.arange(n, dtype=np.int32)
     grid, best = np.zeros(inputs.shape, np.uint8), np.full(n, -np.inf, np.float32)
+    taken = 0
     began = time.perf_counter()
     for trial in range(trials):
-        answers = think(mind, inputs, given, seed, numbers, np.full(n, trial, np.int32), steps, tell=tell)
+        answers = think(mind, inputs, given, seed, numbers, np.full(n, trial, np.int32), steps, rest, tell)
+        taken += int(answers.steps.sum())
         sure = answers.cells.mean((1, 2))
         better = sure > best
         grid[better], best[better] = answers.grid[better], sure[better]
@@ -66,11 +72,13 @@ def evaluate(
         "trials": trials,
         "seed": seed,
         "noise": to_json(noise),
+        "stopped_at_rest": to_json(rest),
+        "mean_steps_taken": round(taken / (n * trials), 1),
         "path": mind.path.name,
         **scored(model, boards.inputs, boards.target, restore(grid)),
         "mean_confidence": float(best.mean()),
         "seconds": round(seconds, 2),
-        "nanoseconds_per_cell_step": round(1e9 * seconds / (inputs.size * steps * trials), 2),
+        "nanoseconds_per_cell_step": round(1e9 * seconds / (inputs[0].size * taken), 2),
         **{
             f"flops_per_board_{formulation}": step_flops(model.automaton, inputs.shape[1:], formulation)
             * steps
@@ -116,7 +124,7 @@ def result_file(benchmark: str, model: Model, command: str, rows: list[Row]) -> 
         "automaton": dataclasses.asdict(model.automaton),
         "fire_rate": model.fire_rate,
         "device": f"{device.device_kind} ({platform.machine()})",
-        "matmul_precision": str(jax.config.jax_default_matmul_precision or "default"),
+        "matmul_precision": PRECISION,
         "versions": {"cellwise": __version__} | {name: version(name) for name in ("jax", "jaxlib", "numpy")},
         "rows": rows,
     }

@@ -56,7 +56,7 @@ RELEASED = Recipe(
 
 RECIPE = replace(
     RELEASED,
-    steps=2_500,
+    steps=5_000,
     schedule=Schedule(first=0.0, peak=2e-3, last=0.0, warmup=100, shape="cosine"),
     augment_per="sample",
 )
@@ -113,7 +113,16 @@ MAZE_LAPTOP = replace(
     MAZE_OOD,
     name="maze-laptop",
     about="The same in ten minutes on two CPU cores, enough for size 9 and somewhat beyond",
-    recipe=replace(RECIPE, steps=1_200, batch=32, pool=128, fresh=8, rollout=64, chunk=64),
+    recipe=replace(
+        RECIPE,
+        steps=1_200,
+        schedule=replace(RECIPE.schedule, warmup=60),
+        batch=32,
+        pool=128,
+        fresh=8,
+        rollout=64,
+        chunk=64,
+    ),
     checks=lambda: checks()[:1],
 )
 

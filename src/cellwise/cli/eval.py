@@ -18,6 +18,7 @@ from ..evaluation import Row, evaluate, result_file
 from ..files import write_json
 from ..kernels.dispatch import Noise
 from ..model import Model, load
+from ..thinking.think import Rest
 from .names import nearest
 
 
@@ -40,6 +41,8 @@ class Eval:
     """Independent trials for each board."""
     noise: tuple[float, float, float, float] | None = None
     """Kicks while thinking: chance for a board, chance for a cell, size, share of the steps with kicks."""
+    rest: bool = False
+    """Stop a thought that is over, in which no number would change by more than 1e-5; saves time."""
     limit: int | None = None
     """Measure only the first so many boards."""
     seed: int = 0
@@ -99,6 +102,7 @@ class Eval:
                 limit=self.limit,
                 seed=self.seed,
                 noise=noise,
+                rest=Rest() if self.rest else None,
                 tell=lambda _, steps: progress.advance(task, steps),
             )
 

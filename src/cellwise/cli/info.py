@@ -39,7 +39,7 @@ class Info:
         table = Table("model", "solves", "board", "parameters", "runs by", box=None, header_style="bold")
         for model in facts["models"]:
             why = "\n".join(
-                f"[green]{path['path']}[/]" if path["reason"] is None else f"not {path['path']}: {path['reason']}"
+                f"{path['path']}" + ("" if path["reason"] is None else f" not: {path['reason']}")
                 for path in model["paths"]
             )
             size = "any" if model["size"] is None else " × ".join(map(str, model["size"]))

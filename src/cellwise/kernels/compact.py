@@ -20,6 +20,11 @@ from jaxtyping import Bool, Float32, Int32
 from .reference import State
 from .spec import OFFSETS, StepSpec, Weights, beyond_edge
 
+TILE = 512
+"""Many cells are updated so many at a time on a CPU, because their hidden layer then stays in the cache."""
+TILED_FROM = 4096
+"""With fewer cells, tiles gain nothing."""
+
 
 class Plan(NamedTuple):
     """Where the free cells are; rows number the cells of all boards of a batch, `b·h·w` of them.
@@ -91,23 +96,40 @@ def _with_last(table: Float32[Array, "r k"], last: Array | None = None) -> Float
     return jnp.concatenate([table, row])
 
 
-def _neighbourhoods(spec: StepSpec, weights: Weights, rows: Array, plan: Plan) -> Float32[Array, "m 9 c"]:
-    if spec.padding == "wrap":
-        return _gather(rows, plan.around)
-    return _gather(_with_last(rows, beyond_edge(spec, weights)), plan.around)
+def _with_edge(spec: StepSpec, weights: Weights, rows: Float32[Array, "rows c"]) -> Float32[Array, "r c"]:
+    """The rows that a plan's `around` points into."""
+    return rows if spec.padding == "wrap" else _with_last(rows, beyond_edge(spec, weights))
 
 
-def _hidden(spec: StepSpec, weights: Weights, rows: Array, plan: Plan) -> tuple[Array, Array]:
-    """What the free cells perceive and what their hidden layer makes of it."""
-    near, k = _neighbourhoods(spec, weights, rows, plan), weights["perceive.kernels"]
+def _hidden(spec: StepSpec, weights: Weights, near: Float32[Array, "m 9 c"]) -> tuple[Array, Array]:
+    """What cells perceive of their neighbourhoods and what their hidden layer makes of it."""
+    k = weights["perceive.kernels"]
     z = jnp.concatenate([sum(k[m, n] * near[:, n] for n in range(9)) for m in range(spec.heads)], axis=1)  # type: ignore[arg-type]
     return z, jax.nn.relu(z @ weights["update.w_in"] + weights["update.b_in"][None])
 
 
 def _step_value(spec: StepSpec, weights: Weights, rows: Array, plan: Plan, mask: Array) -> Array:
-    _, hidden = _hidden(spec, weights, rows, plan)
-    change = (hidden @ weights["update.w_out"].T + weights["update.b_out"][None]) * mask
-    return rows + _gather(_with_last(change), plan.slot)
+    table = _with_edge(spec, weights, rows)
+
+    def change(around: Int32[Array, "m 9"], mask: Float32[Array, "m 1"]) -> Float32[Array, "m c"]:
+        _, hidden = _hidden(spec, weights, _gather(table, around))
+        return (hidden @ weights["update.w_out"].T + weights["update.b_out"][None]) * mask
+
+    def in_tiles(around: Int32[Array, "m 9"], mask: Float32[Array, "m 1"]) -> Float32[Array, "m c"]:
+        count = -(-len(mask) // TILE)
+        size = -(-len(mask) // count)
+
+        def split(x: Array) -> Array:
+            return jnp.pad(x, ((0, count * size - len(x)), (0, 0))).reshape(count, size, -1)
+
+        tiles = jax.lax.map(lambda tile: change(*tile), (split(around), split(mask)))
+        return tiles.reshape(count * size, -1)[: len(mask)]
+
+    if len(mask) < TILED_FROM:
+        changes = change(plan.around, mask)
+    else:
+        changes = jax.lax.platform_dependent(plan.around, mask, cpu=in_tiles, default=change)
+    return rows + _gather(_with_last(changes), plan.slot)
 
 
 def _step_forward(spec: StepSpec, weights: Weights, rows: Array, plan: Plan, mask: Array) -> tuple:
@@ -116,7 +138,8 @@ def _step_forward(spec: StepSpec, weights: Weights, rows: Array, plan: Plan, mas
 
 def _step_backward(spec: StepSpec, residuals: tuple, d_out: Float32[Array, "rows c"]) -> tuple:
     weights, rows, plan, mask = residuals
-    z, hidden = _hidden(spec, weights, rows, plan)
+    near = _gather(_with_edge(spec, weights, rows), plan.around)
+    z, hidden = _hidden(spec, weights, near)
     own = plan.around[:, 4]
     d_kept = jnp.where(plan.alive.reshape(-1, 1), _gather(d_out, own), 0.0)
     d_change = d_kept * mask
@@ -129,7 +152,6 @@ def _step_backward(spec: StepSpec, residuals: tuple, d_out: Float32[Array, "rows
     d_cells = d_kept + sum(k[m, n] * received[:, n, m] for n in range(9) for m in range(spec.heads))  # type: ignore[operator]
     d_rows = _gather(_with_last(d_cells), plan.slot)
 
-    near = _neighbourhoods(spec, weights, rows, plan)
     d_kernels = [jnp.einsum("amc,ac->m", heads, near[:, n]) for n in range(9)]
     d_weights = {name: jnp.zeros_like(weight) for name, weight in weights.items()} | {
         "perceive.kernels": jnp.stack(d_kernels, axis=1),

@@ -25,6 +25,9 @@ CELLS_AT_ONCE = 8192
 LOOK_LATE = 500
 """Without a reason to stop early, this many steps are taken at a time, only to be able to tell progress."""
 
+PRECISION = "highest"
+"""Products are taken in full float32, also where a device would rather round their factors."""
+
 Tell = Callable[[int, int], None]
 Verify = Callable[[UInt8[np.ndarray, "n h w"], UInt8[np.ndarray, "n h w"]], Bool[np.ndarray, " n"]]
 
@@ -75,6 +78,14 @@ class Mind:
         )
         return thought._replace(state=state)
 
+    def unrest(self, thought: Thought, step: int) -> Float32[np.ndarray, " b"]:
+        """The most that any number of a board would change if every cell fired at once, without noise.
+
+        Where this is nothing but rounding, no firing order can lead anywhere else: the thought is over.
+        """
+        change = _change(self.weights, thought, jnp.int32(step), automaton=self.automaton, path=self.path)
+        return np.asarray(change)
+
     def read(self, thought: Thought) -> tuple[UInt8[np.ndarray, "b h w"], Float32[np.ndarray, "b h w"]]:
         """What the cells say and how sure they are."""
         grid, confidence = _read(self.weights, thought.state, self.automaton)
@@ -103,14 +114,25 @@ def _advance(
     rate: float,
     noise: Noise | None,
 ) -> State:
-    return rollout.rollout(
-        automaton.step, weights, state, plan, keys, first, steps, path=path, rate=rate, noise=noise
-    )
+    with jax.default_matmul_precision(PRECISION):
+        return rollout.rollout(
+            automaton.step, weights, state, plan, keys, first, steps, path=path, rate=rate, noise=noise
+        )
+
+
+@partial(jax.jit, static_argnames=("automaton", "path"))
+def _change(
+    weights: Weights, thought: Thought, step: Array, *, automaton: Automaton, path: Path
+) -> Float32[Array, " b"]:
+    with jax.default_matmul_precision(PRECISION):
+        after = path.step(automaton.step, weights, thought.state, thought.plan, thought.keys, step, 1.0)
+    return jnp.max(jnp.abs(after - thought.state), axis=(1, 2, 3))
 
 
 @partial(jax.jit, static_argnames=("automaton",))
 def _read(weights: Weights, state: State, automaton: Automaton) -> tuple[Array, Array]:
-    return layout.read(automaton.layout, weights, state)
+    with jax.default_matmul_precision(PRECISION):
+        return layout.read(automaton.layout, weights, state)
 
 
 def prepare(
@@ -144,6 +166,14 @@ class Patience:
     looks: int = 2
 
 
+@dataclass(frozen=True)
+class Rest:
+    """When to stop early: no number of the board would change by more than `most` (see `Mind.unrest`)."""
+
+    most: float = 1e-5
+    every: int = 100
+
+
 def think(
     mind: Mind,
     inputs: UInt8[np.ndarray, "n h w"],
@@ -152,10 +182,10 @@ def think(
     boards: Int32[np.ndarray, " n"],
     trials: Int32[np.ndarray, " n"],
     steps: int,
-    patience: Patience | None = None,
+    until: Patience | Rest | None = None,
     tell: Tell | None = None,
 ) -> Answers:
-    """Thinks `steps` steps about each board, or fewer with `patience`.
+    """Thinks `steps` steps about each board, or fewer if `until` allows it.
 
     A trajectory depends on (`seed`, `boards[i]`, `trials[i]`) alone, and so does the step at which it stops.
     `tell(trajectories, steps)` is called as work gets done: how many trajectories ended, and how many steps
@@ -171,7 +201,7 @@ def think(
         live = np.arange(size) < n - first
         thought = mind.begin(inputs[block], given[block], seed, boards[block], trials[block])
         before = 0
-        for done, says, sure, finished in _looks(mind, thought, inputs[block], steps, patience):
+        for done, says, sure, finished in _looks(mind, thought, inputs[block], steps, until):
             ending = live & finished
             if tell is not None:
                 rest = (steps - done) * int(ending.sum())
@@ -190,25 +220,25 @@ def _looks(
     thought: Thought,
     inputs: UInt8[np.ndarray, "b h w"],
     steps: int,
-    patience: Patience | None,
+    until: Patience | Rest | None,
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
     """Step count, grids, confidences and which boards are finished, at each look and at the end."""
     same, before = np.zeros(len(inputs), int), np.full(inputs.shape, 255, np.uint8)
     none, done = np.zeros(len(inputs), bool), 0
     while done < steps:
-        ahead = min(patience.every if patience else LOOK_LATE, steps - done)
+        ahead = min(until.every if until else LOOK_LATE, steps - done)
         thought = mind.advance(thought, done, ahead)
         done += ahead
         says, sure = mind.read(thought)
         if done == steps:
             yield done, says, sure, ~none
             return
-        if patience is None:
-            yield done, says, sure, none
-            continue
-        same = np.where((says == before).all((1, 2)), same + 1, 1)
-        before = says
-        finished = same >= patience.looks
-        if finished.any():
-            finished[finished] = patience.verify(inputs[finished], says[finished])
+        if isinstance(until, Patience):
+            same = np.where((says == before).all((1, 2)), same + 1, 1)
+            before = says
+            finished = same >= until.looks
+            if finished.any():
+                finished[finished] = until.verify(inputs[finished], says[finished])
+        else:
+            finished = none if until is None else mind.unrest(thought, done) <= until.most
         yield done, says, sure, finished

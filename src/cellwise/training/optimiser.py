@@ -28,7 +28,7 @@ def optimiser(recipe: Recipe) -> optax.GradientTransformation:
     return optax.chain(
         optax.clip_by_global_norm(recipe.clip),
         optax.adamw(
-            lambda count: learning_rate(recipe.schedule, recipe.steps, count),
+            lambda count: learning_rate(recipe.schedule, recipe.steps, jnp.asarray(count)),
             b1=recipe.beta1,
             b2=recipe.beta2,
             weight_decay=recipe.weight_decay,

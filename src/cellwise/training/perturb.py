@@ -38,7 +38,7 @@ def swap(
 def discs(key: PRNGKeyArray, boards: int, count: int, size: tuple[int, int]) -> Bool[Array, "b h w"]:
     """The union of `count` random discs on each board.
 
-    In coordinates from -1 to 1 along each side, centres are uniform in the middle half and radii in 0.1 … 0.4.
+    In coordinates from -1 to 1 along each side, centres are uniform in the middle half, radii in 0.1 … 0.4.
     """
     where, how_big = jax.random.split(key)
     centre = jax.random.uniform(where, (boards, count, 2), minval=-0.5, maxval=0.5)

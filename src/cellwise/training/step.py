@@ -88,7 +88,7 @@ def iterate(
         loss=loss,
         cells=jnp.mean(right.astype(jnp.float32)),
         boards=jnp.mean(jnp.all(right, axis=(1, 2)).astype(jnp.float32)),
-        gradient=optax.global_norm(gradient),
+        gradient=jnp.sqrt(sum(jnp.vdot(g, g) for g in gradient.values())),
         learning_rate=learning_rate(recipe.schedule, recipe.steps, run.step),
         age=jnp.mean(batch.age.astype(jnp.float32)),
     )
