@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "cellwise"
 FILES = sorted(SOURCE.rglob("*.py"))
-FOR_EVERYONE = {"errors", "files", "version"}
+FOR_EVERYONE = {"errors", "files", "names", "version"}
 UNPICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "torch"}
 
 

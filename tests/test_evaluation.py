@@ -31,7 +31,9 @@ def test_a_row_has_what_is_needed_to_measure_it_again(model):
     assert sum(steps for _, steps in told) == 8 * 120
     assert row["flops_per_board_paper"] >= row["flops_per_board_cellwise"] > 0
     file = result_file("maze-ood", model, "cellwise eval maze-ood", [row])
-    assert {"command", "date", "device", "versions", "model_provenance"} <= json.loads(json.dumps(file)).keys()
+    assert {"command", "date", "device", "versions", "model_provenance"} <= json.loads(
+        json.dumps(file)
+    ).keys()
 
 
 def test_the_answer_of_several_trials_is_the_surest_and_not_the_right_one(model):

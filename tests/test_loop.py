@@ -33,7 +33,6 @@ from tiny_run import (
 __all__ = ["happening", "here", "undisturbed"]  # fixtures
 
 # The iteration calls a function by the name that the newest optax deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated:DeprecationWarning")
 
 # What a run leaves behind
 

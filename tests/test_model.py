@@ -38,7 +38,9 @@ def test_the_shipped_model_solves_mazes_of_the_size_it_was_trained_on(shipped, m
     solution = shipped.solve(mazes.inputs)
     assert (solution.grid == mazes.target).all()
     assert solution.verified.all()
-    assert (solution.steps < shipped.pace.steps(11, 11)).all(), "a settled answer should end the thought early"
+    assert (solution.steps < shipped.pace.steps(11, 11)).all(), (
+        "a settled answer should end the thought early"
+    )
     assert np.allclose(solution.confidence, solution.cells.mean((1, 2)))
 
 
@@ -109,19 +111,19 @@ def test_verified_is_the_verdict_of_the_rules(shipped, mazes):
     [
         (
             np.zeros((3, 3), np.float32),
-            "Boards must be whole numbers of shape [h, w] or [n, h, w], not float32 of shape [3, 3]; hand over "
-            "token grids such as those of cellwise.puzzles.",
+            "Boards must be whole numbers of shape [h, w] or [n, h, w], not float32 of shape [3, 3]; "
+            "hand over token grids such as those of cellwise.puzzles.",
         ),
         (
             np.zeros(9, np.uint8),
-            "Boards must be whole numbers of shape [h, w] or [n, h, w], not uint8 of shape [9]; hand over token "
-            "grids such as those of cellwise.puzzles.",
+            "Boards must be whole numbers of shape [h, w] or [n, h, w], not uint8 of shape [9]; "
+            "hand over token grids such as those of cellwise.puzzles.",
         ),
         (np.zeros((5, 5), np.uint8), "The maze has no endpoints; mark exactly one start and one goal."),
         (
             np.zeros((6, 5), np.uint8),
-            "The maze has 6 x 5 cells, but rooms and walls alternate in the mazes this model knows; use an odd "
-            "number of rows and of columns.",
+            "The maze has 6 x 5 cells, but rooms and walls alternate in the mazes this model knows; "
+            "use an odd number of rows and of columns.",
         ),
     ],
 )

@@ -24,7 +24,6 @@ from tiny_run import assert_same_run, crash, happening, here, metrics, newest, r
 __all__ = ["happening", "here", "undisturbed"]  # fixtures
 
 # The iteration calls a function by the name that the newest optax deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated:DeprecationWarning")
 
 TESTS = Path(__file__).parent
 

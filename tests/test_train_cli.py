@@ -18,7 +18,6 @@ from cellwise.training.folder import read_config, read_metrics
 from cellwise.training.recipe import Recipe
 
 # The iteration calls a function by the name that the newest optax deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated:DeprecationWarning")
 
 JOB = tiny_job.tiny_job()
 PRESETS = {

@@ -1,8 +1,7 @@
 """What can be done by one call."""
 
-import difflib
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from .benchmarks.preset import Preset
 from .config import from_json, to_json
 from .errors import ConfigError
 from .model import Model
+from .names import nearest
 from .training import loop
 from .training.folder import holds_run, read_config
 from .training.recipe import Recipe
@@ -58,7 +58,7 @@ def train(
 def find_preset(name: str) -> Preset:
     """The preset of this name."""
     if name not in benchmarks.PRESETS:
-        raise ConfigError(_nearest("preset", name, benchmarks.PRESETS))
+        raise ConfigError(nearest("preset", name, benchmarks.PRESETS))
     return benchmarks.PRESETS[name]
 
 
@@ -71,7 +71,7 @@ def changed(recipe: Recipe, overrides: dict[str, Any]) -> Recipe:
         for part in parts:
             place = place.get(part) if isinstance(place, dict) else None
         if not isinstance(place, dict) or last not in place:
-            raise ConfigError(_nearest("recipe field", name, dict(recipe_fields(recipe))))
+            raise ConfigError(nearest("recipe field", name, dict(recipe_fields(recipe))))
         place[last] = to_json(value)
     return from_json(Recipe, fields, "The recipe")
 
@@ -87,13 +87,6 @@ def _leaves(fields: dict[str, Any], before: str) -> Iterator[tuple[str, Any]]:
             yield from _leaves(value, f"{before}{name}__")
         else:
             yield before + name, value
-
-
-def _nearest(kind: str, name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"choose one of: {', '.join(known)}."
-    return f"There is no {kind} {name!r}; {hint}"
 
 
 def _command(preset: str, seed: int, overrides: dict[str, Any]) -> str:

@@ -6,16 +6,14 @@ is the answer (conf@K), never the one that happens to be right.
 
 import dataclasses
 import math
-import platform
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
-import jax
 import numpy as np
 
+from . import environment
 from .automaton.flops import step_flops
 from .benchmarks.preset import Case
 from .config import to_json
@@ -24,7 +22,6 @@ from .kernels.dispatch import Noise
 from .model import Model
 from .puzzles.maze_path import judge
 from .thinking.think import PRECISION, Rest, prepare, think
-from .version import __version__
 
 Row = dict[str, Any]
 
@@ -114,7 +111,6 @@ def interval(successes: int, total: int) -> tuple[float, float]:
 
 def result_file(benchmark: str, model: Model, command: str, rows: list[Row]) -> dict[str, Any]:
     """What is written to disk: the rows with all that is needed to measure them again."""
-    device = jax.devices()[0]
     return {
         "benchmark": benchmark,
         "command": command,
@@ -123,8 +119,9 @@ def result_file(benchmark: str, model: Model, command: str, rows: list[Row]) -> 
         "model_provenance": model.provenance,
         "automaton": dataclasses.asdict(model.automaton),
         "fire_rate": model.fire_rate,
-        "device": f"{device.device_kind} ({platform.machine()})",
+        "device": environment.device(),
+        "commit": environment.commit(),
         "matmul_precision": PRECISION,
-        "versions": {"cellwise": __version__} | {name: version(name) for name in ("jax", "jaxlib", "numpy")},
+        "versions": environment.versions(),
         "rows": rows,
     }

@@ -21,6 +21,7 @@ _REMEDY = {
     errno.ENOENT: "there is no such file or folder; check the path",
     errno.EISDIR: "it is a folder; name a file",
     errno.ENOTDIR: "a part of the path is a file, not a folder; check the path",
+    errno.EEXIST: "a part of the path is a file, not a folder; check the path",
     errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
 }
 

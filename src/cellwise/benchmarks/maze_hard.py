@@ -60,7 +60,6 @@ RECIPE = Recipe(
     rollout=256,
     chunk=128,
     noise=Noise(when=0.1, where=0.3, size=0.15),
-    microbatch=2,
 )
 """What the released training code does."""
 

@@ -46,7 +46,6 @@ RECIPE = Recipe(
     augment="sudoku",
     augment_per="batch",
     bands="tied",
-    microbatch=16,
 )
 """What the released training code does."""
 

@@ -47,7 +47,6 @@ RECIPE = Recipe(
     augment="sudoku",
     augment_per="batch",
     bands="tied",
-    microbatch=32,
 )
 """What the released training code does."""
 

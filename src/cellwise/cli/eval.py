@@ -18,8 +18,8 @@ from ..evaluation import Row, evaluate, result_file
 from ..files import write_json
 from ..kernels.dispatch import Noise
 from ..model import Model, load
+from ..names import nearest
 from ..thinking.think import Rest
-from .names import nearest
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Eval:
         if self.as_json:
             print(json.dumps(result))
         else:
-            console.print(f"Written to {out}.")
+            console.print(f"Written to {out}.", soft_wrap=True)
         return 0
 
     def _cases(self, benchmark: Benchmark) -> tuple[Case, ...]:
@@ -92,7 +92,9 @@ class Eval:
             noise = Noise(when, where, size, until=int(share * steps))
         total = (self.limit or case.count) * self.trials * steps
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        console = Console(stderr=True)
+        quiet = not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
             task = progress.add_task(f"{case.name}, {steps} steps", total=total)
             return evaluate(
                 model,
@@ -112,18 +114,21 @@ def _line(row: Row) -> str:
 
 
 def table(title: str, rows: list[Row]) -> Table:
-    """The rows as a person wants to see them; FLOPs are those of one board, ours and the paper's count."""
+    """The rows as a person wants to see them; FLOPs are those of one board, ours and the paper's count.
+
+    Fits a terminal of 80 columns.
+    """
     maze = "valid" in rows[0]
     view = Table(title=title, box=None, header_style="bold", title_justify="left", pad_edge=False)
-    heads = ["case", "boards", "steps", "right", "95 %", "cells"]
-    for head in [*heads, *(["optimal", "valid"] if maze else []), "time", "FLOPs", "paper's"]:
+    heads = ["case", "boards", "steps", "right\n95 %", "cells"]
+    for head in [*heads, *(["optimal", "valid"] if maze else []), "time", "FLOPs\npaper's"]:
         view.add_column(head, justify="left" if head == "case" else "right", no_wrap=True)
     for row in rows:
         low, high = row["board_accuracy_95"]
         cells = [row["case"], f"{row['boards']:,}", f"{row['steps']:,}"]
-        cells += [f"{100 * row['board_accuracy']:.2f}", f"{100 * low:.1f}–{100 * high:.1f}"]
+        cells += [f"{100 * row['board_accuracy']:.2f}\n{100 * low:.1f}–{100 * high:.1f}"]
         cells += [f"{100 * row['cell_accuracy']:.2f}"]
         cells += [f"{100 * row['optimal']:.2f}", f"{100 * row['valid']:.2f}"] if maze else []
-        flops = (f"{row[f'flops_per_board_{name}']:.1e}" for name in ("cellwise", "paper"))
-        view.add_row(*cells, f"{row['seconds']:.0f} s", *flops)
+        flops = (f"{row[f'flops_per_board_{name}']:.2e}".replace("e+", "e") for name in ("cellwise", "paper"))
+        view.add_row(*cells, f"{row['seconds']:.0f} s", "\n".join(flops))
     return view

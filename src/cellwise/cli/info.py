@@ -1,9 +1,7 @@
 """`cellwise info`: what is here and what runs where."""
 
 import json
-import platform
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import jax
@@ -11,10 +9,10 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from .. import environment
 from ..automaton import rule
 from ..kernels.dispatch import verdicts
 from ..model import load, shipped
-from ..version import __version__
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,7 @@ def gather() -> dict[str, Any]:
             }
         )
     return {
-        "versions": {"cellwise": __version__, "python": platform.python_version()}
-        | {name: version(name) for name in ("jax", "jaxlib", "numpy", "optax")},
+        "versions": environment.versions(),
         "devices": [f"{device.device_kind} ({device.platform})" for device in jax.devices()],
         "models": models,
     }

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import CellwiseError, ConfigError
+from ..names import nearest
 from ..version import __version__
-from .names import nearest
 
 COMMANDS = {
     "solve": ("solve", "Solve", "Solve a maze or a Sudoku, and watch the cells do it"),

@@ -63,6 +63,7 @@ def _metavar(hint: Any) -> str:
 
 
 RecipeChanges = _changes(Recipe)
+NO_CHANGES = RecipeChanges()
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ class Train:
     """Iterations between two checks on boards that are not trained on."""
     tensorboard: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Also write TensorBoard files into DIR/tensorboard."""
-    recipe: RecipeChanges = RecipeChanges()  # type: ignore[valid-type] # noqa: RUF009 a frozen value
+    recipe: RecipeChanges = NO_CHANGES  # type: ignore[valid-type]
+    """What to change in the preset's recipe."""
 
     def run(self) -> int:
         """Trains, or lists the presets."""

@@ -33,10 +33,15 @@ def fold(key: UInt32[Array, "*shape"], word: UInt32[Array, "*#shape"] | np.uint3
     return mix(mix(key + GOLDEN) ^ word)
 
 
-def trajectory_keys(seed: int, boards: Int32[Array, " b"], trials: Int32[Array, " b"]) -> Keys:
-    """The key of each trajectory; `boards` and `trials` number them within the run."""
-    key = jnp.full(boards.shape, np.uint32(seed & 0xFFFFFFFF))
-    key = fold(key, np.uint32((seed >> 32) & 0xFFFFFFFF))
+def trajectory_keys(
+    seed: int | UInt32[Array, ""], boards: Int32[Array, " b"], trials: Int32[Array, " b"]
+) -> Keys:
+    """The key of each trajectory; `boards` and `trials` number them within the run.
+
+    An array can hold only seeds below 2³²; it gives the keys that the same number as an `int` gives.
+    """
+    low, high = (seed & 0xFFFFFFFF, seed >> 32) if isinstance(seed, int) else (seed, 0)
+    key = fold(jnp.broadcast_to(jnp.asarray(low, jnp.uint32), boards.shape), np.uint32(high & 0xFFFFFFFF))
     return fold(fold(key, boards.astype(jnp.uint32)), trials.astype(jnp.uint32))
 
 

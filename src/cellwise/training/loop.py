@@ -114,7 +114,7 @@ class _Session:
             recipe=job.recipe,
             automaton=job.automaton,
             path=path,
-            seed=job.seed,
+            seed=jnp.uint32(job.seed),
         )
         self._introduce(path.name)
         self.curves = Curves(self.files.path / "tensorboard", self.step) if tensorboard else None
@@ -153,6 +153,7 @@ class _Session:
             "command",
             "seed",
             "device",
+            "commit",
             "matmul_precision",
             "date",
             "versions",

@@ -83,8 +83,8 @@ class Recipe:
     """Decoupled decay of every trained number."""
     average: float = 0.999
     """Memory of the running average of the weights, which is what is evaluated."""
-    microbatch: int = 8
-    """Boards computed together; changes speed and memory, and results only by rounding."""
+    microbatch: int = 0
+    """Boards computed together, or 0 for as many as suit the device; changes results only by rounding."""
 
     def __post_init__(self) -> None:
         problems = {
@@ -92,7 +92,8 @@ class Recipe:
             "batch must be between 1 and pool": not 1 <= self.batch <= self.pool,
             "fresh must be between 1 and batch": not 1 <= self.fresh <= self.batch,
             "chunk must divide rollout": self.chunk < 1 or self.rollout < 1 or self.rollout % self.chunk != 0,
-            "microbatch must divide batch": self.microbatch < 1 or self.batch % self.microbatch != 0,
+            "microbatch must divide batch": self.microbatch < 0
+            or (self.microbatch and self.batch % self.microbatch != 0),
             "fire_rate must be in (0, 1]": not 0 < self.fire_rate <= 1,
             "damage and swap must be in [0, 1]": not (0 <= self.damage <= 1 and 0 <= self.swap <= 1),
             "average must be in [0, 1)": not 0 <= self.average < 1,

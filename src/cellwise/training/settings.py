@@ -4,13 +4,10 @@ import hashlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
-import jax
-
+from .. import environment
 from ..config import to_json
-from ..version import __version__
 from .folder import FORMAT, digest_of
 from .job import Job
 
@@ -22,7 +19,6 @@ _ABSENT = "absent"
 
 def describe(job: Job, command: str, precision: str) -> dict[str, Any]:
     """The `config.json` of a run that starts now on this machine."""
-    device = jax.devices()[0]
     return {
         "format": FORMAT,
         "command": command,
@@ -36,8 +32,9 @@ def describe(job: Job, command: str, precision: str) -> dict[str, Any]:
         "boards_sha256": digest_of({"target": job.boards.target, "given": job.boards.given}),
         "fixed_sha256": digest_of(job.fixed),
         "provenance": job.provenance,
-        "versions": {"cellwise": __version__} | {name: version(name) for name in ("jax", "jaxlib", "numpy")},
-        "device": device.device_kind,
+        "versions": environment.versions(),
+        "commit": environment.commit(),
+        "device": environment.device(),
         "matmul_precision": precision,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }

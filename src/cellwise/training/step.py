@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
-from jaxtyping import Float32, Int32
+from jaxtyping import Float32, Int32, UInt32
 
 from ..automaton import layout, rollout
 from ..automaton.layout import Automaton
@@ -20,6 +20,12 @@ from .optimiser import learning_rate, optimiser
 from .perturb import disturb, swap
 from .pool import Batch, Data, begin, draw_boards, put, replace_first, take
 from .recipe import Recipe
+
+CELLS_IN_CACHE = 1024
+"""About so many cells are computed together on a CPU."""
+
+Seed = UInt32[Array, ""] | int
+"""A number below 2³²; as an array one compiled program serves all seeds."""
 
 
 class Run(NamedTuple):
@@ -44,7 +50,7 @@ class Report(NamedTuple):
 
 
 def first_run(
-    recipe: Recipe, automaton: Automaton, fixed: Weights, weights: Weights, data: Data, seed: int
+    recipe: Recipe, automaton: Automaton, fixed: Weights, weights: Weights, data: Data, seed: Seed
 ) -> Run:
     """A run before its first iteration; `fixed` holds the arrays that are not trained."""
     boards = draw_boards(recipe, data, _key(seed, -1), recipe.pool)
@@ -54,9 +60,9 @@ def first_run(
     return Run(jnp.int32(0), weights, average, optimiser(recipe).init(weights), pool)
 
 
-@partial(jax.jit, static_argnames=("recipe", "automaton", "path", "seed"), donate_argnames=("run",))
+@partial(jax.jit, static_argnames=("recipe", "automaton", "path"), donate_argnames=("run",))
 def iterate(
-    run: Run, fixed: Weights, data: Data, *, recipe: Recipe, automaton: Automaton, path: Path, seed: int
+    run: Run, fixed: Weights, data: Data, seed: Seed, *, recipe: Recipe, automaton: Automaton, path: Path
 ) -> tuple[Run, Report]:
     """One iteration: assemble a batch, disturb it, think, learn, put it back."""
     choose, boards, swaps, donors, disturbs, windows = jax.random.split(_key(seed, run.step), 6)
@@ -96,22 +102,36 @@ def iterate(
     return run, report
 
 
-def _key(seed: int, step: Int32[Array, ""] | int) -> Array:
+def _key(seed: Seed, step: Int32[Array, ""] | int) -> Array:
+    seed = jnp.asarray(seed, jnp.uint32)
     return jax.random.fold_in(jax.random.key(seed), jnp.asarray(step).astype(jnp.uint32))
 
 
-def _trajectories(seed: int, step: Int32[Array, ""], count: int) -> Keys:
+def _trajectories(seed: Seed, step: Int32[Array, ""], count: int) -> Keys:
     """A key for each slot of an iteration; in the place of a trial stands the iteration."""
     slots = jnp.arange(count, dtype=jnp.int32)
     return bits.trajectory_keys(seed, slots, jnp.broadcast_to(step, slots.shape))
 
 
+def _suitable(batch: int, cells: int) -> int:
+    """How many boards to compute together: on a CPU a few, so that they stay in the cache, else all."""
+    if jax.default_backend() != "cpu":
+        return batch
+    return max(n for n in range(1, batch + 1) if batch % n == 0 and (n == 1 or n * cells <= CELLS_IN_CACHE))
+
+
 def _in_blocks(
     think: Any, recipe: Recipe, weights: Weights, batch: Batch, keys: Keys, begin_at: Array
 ) -> tuple[Array, Weights, State, State]:
-    """Loss and gradient over the batch, a few boards at a time so that they stay in the cache."""
-    blocks = recipe.batch // recipe.microbatch
-    split = partial(jax.tree.map, lambda x: x.reshape(blocks, recipe.microbatch, *x.shape[1:]))
+    """Loss and gradient over the batch, `recipe.microbatch` boards at a time."""
+    size = recipe.microbatch or _suitable(recipe.batch, batch.state.shape[1] * batch.state.shape[2])
+    blocks = recipe.batch // size
+    if blocks == 1:
+        (loss, (state, pooled)), gradient = jax.value_and_grad(think, has_aux=True)(
+            weights, batch, keys, begin_at
+        )
+        return loss, gradient, state, pooled
+    split = partial(jax.tree.map, lambda x: x.reshape(blocks, size, *x.shape[1:]))
 
     def one(total: tuple, block: tuple) -> tuple[tuple, tuple[State, State]]:
         (loss, states), gradient = jax.value_and_grad(think, has_aux=True)(weights, *block)
@@ -141,36 +161,37 @@ def _think(
     """
     spec, everything = automaton.step, weights | fixed
     plan = path.plan(spec, batch.given)
-    advance = partial(rollout.one_step, spec, path=path, rate=recipe.fire_rate, noise=recipe.noise)
+    how: Any = {"path": path, "rate": recipe.fire_rate, "noise": recipe.noise}
+    think = partial(rollout.rollout, spec, **how)
 
-    def until(state: State, first: Array, last: Array, most: int) -> State:
+    def until(state: State, first: Array, last: Array) -> State:
         """Each board from its own step `first` to its own step `last`, without gradient."""
-        still = jax.lax.stop_gradient(everything)
-
-        def body(i: Array, state: State) -> State:
-            moved = advance(still, state, plan, keys, first + i)
-            return jnp.where((first + i < last)[:, None, None, None], moved, state)
-
-        return jax.lax.fori_loop(0, most, body, state)
+        return think(jax.lax.stop_gradient(everything), state, plan, keys, first, last - first)
 
     state = batch.state
     spare = recipe.rollout - recipe.chunk
     if spare:
-        state = until(state, jnp.zeros_like(begin_at), begin_at, spare)
+        state = until(state, jnp.zeros_like(begin_at), begin_at)
     state = jax.lax.stop_gradient(state)
     target = layout.target_vectors(automaton.layout, fixed, batch.target)
-
-    def learn(state: State, i: Array) -> tuple[State, Array]:
-        state = advance(everything, state, plan, keys, begin_at + i)
-        error = layout.answer_channels(automaton.layout, state) - target
-        return state, jnp.mean(error * error)
-
-    state, losses = jax.lax.scan(learn, state, jnp.arange(recipe.chunk, dtype=jnp.int32))
-    loss = jnp.mean(losses) if recipe.supervise == "all" else losses[-1]
+    errors, state = rollout.learn(
+        spec,
+        everything,
+        state,
+        plan,
+        keys,
+        begin_at,
+        recipe.chunk,
+        target,
+        channel=automaton.layout.write_first,
+        judged=recipe.supervise,
+        **how,
+    )
+    loss = jnp.mean(errors)
     if recipe.loss_scale == "sum":
         loss = loss * automaton.layout.write
     state = jax.lax.stop_gradient(state)
     if spare and recipe.write_back == "rollout":
         end = begin_at + recipe.chunk
-        return loss, (state, until(state, end, jnp.full_like(end, recipe.rollout), spare))
+        return loss, (state, until(state, end, jnp.full_like(end, recipe.rollout)))
     return loss, (state, state)

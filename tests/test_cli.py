@@ -1,0 +1,130 @@
+"""The front door: finding commands, one sentence for what is wrong, and the exit status."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cellwise.cli import main as front
+from cellwise.errors import PuzzleError
+
+
+def run(capsys, *words):
+    status = front.main(list(words))
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_help_names_every_command(capsys):
+    status, out, _ = run(capsys, "--help")
+    assert status == 0
+    assert all(name in out for name in front.COMMANDS)
+
+
+def test_no_command_shows_help_and_fails(capsys):
+    status, out, _ = run(capsys)
+    assert status == 2 and "usage: cellwise COMMAND" in out
+
+
+def test_the_version(capsys):
+    assert run(capsys, "--version") == (0, "cellwise 0.1.0\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["evl"], "There is no command 'evl'; did you mean eval?"),
+        (["xyz"], "There is no command 'xyz'; choose one of: solve, train, eval, data, info."),
+        (["eval", "maze"], "There is no benchmark 'maze'; did you mean maze-ood or maze-hard?"),
+        (
+            ["eval", "maze-ood", "--model", "nowhere"],
+            "There is no model 'nowhere'; name a folder or one of: maze-ood.",
+        ),
+        (
+            ["eval", "maze-ood", "--size", "10"],
+            "There are no mazes of size 10; choose an odd size from 3 to 1,001.",
+        ),
+        (
+            ["eval", "maze-hard", "--size", "9", "--model", "maze-ood"],
+            "maze-hard has boards of one size only; leave out --size.",
+        ),
+        (
+            ["eval", "maze-ood", "--noise", "2", "0", "1", "1"],
+            "Noise needs two chances, a size and a share; only the size may exceed 1.",
+        ),
+        (
+            ["eval", "maze-ood", "--size", "9", "--limit", "0"],
+            "Steps, trials and the limit must be at least 1; give positive numbers.",
+        ),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_status_2(capsys, words, message):
+    status, out, err = run(capsys, *words)
+    assert (status, out, err) == (2, "", f"cellwise: {message}\n")
+
+
+def test_an_interrupt_is_quiet(capsys, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(front, "_run", interrupted)
+    assert run(capsys, "solve") == (130, "", "cellwise: stopped.\n")
+
+
+def test_our_own_defects_are_not_hidden(monkeypatch):
+    def broken(_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(front, "_run", broken)
+    with pytest.raises(ZeroDivisionError):
+        front.main([])
+
+
+def test_eval_writes_a_result_file_and_a_table(capsys, tmp_path):
+    out = tmp_path / "r" / "result.json"
+    words = ["eval", "maze-ood", "--size", "9", "--limit", "4", "--steps", "60", "--out", str(out)]
+    status, printed, _ = run(capsys, *words)
+    assert status == 0 and "size 9" in printed and str(out) in printed.replace("\n", "")
+    row = json.loads(out.read_text())["rows"][0]
+    assert (row["boards"], row["steps"], row["stopped_at_rest"]) == (4, 60, None)
+
+
+def test_eval_prints_json_and_nothing_else(capsys, tmp_path):
+    out = tmp_path / "result.json"
+    words = ["eval", "maze-ood", "--size", "9", "--limit", "4", "--steps", "60", "--json", "--out", str(out)]
+    status, printed, _ = run(capsys, *words)
+    assert status == 0
+    assert json.loads(printed) == json.loads(out.read_text())
+
+
+def test_a_result_that_cannot_be_written_is_said_in_one_sentence(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    target = str(tmp_path / "file" / "result.json")
+    words = ["eval", "maze-ood", "--size", "9", "--limit", "1", "--steps", "1", "--out", target]
+    status, _, err = run(capsys, *words)
+    assert status == 2 and err.count("\n") == 1 and "a part of the path is a file" in err
+
+
+def test_info_says_which_path_runs_which_model(capsys):
+    status, out, _ = run(capsys, "info", "--json")
+    facts = json.loads(out)
+    maze = next(model for model in facts["models"] if model["name"] == "maze-ood")
+    assert status == 0 and maze["parameters"] == 10_420
+    assert maze["paths"][0] == {"path": "compact", "reason": None}
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = [sys.executable, "-m", "cellwise", "--help"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONUNBUFFERED": "1"}
+    ) as process:
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        complaint = process.stderr.read()
+    assert b"Traceback" not in complaint
+
+
+def test_a_puzzle_error_is_an_error_for_people():
+    assert issubclass(PuzzleError, front.CellwiseError)

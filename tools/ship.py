@@ -1,0 +1,89 @@
+"""Puts the model of a finished run into the package, and writes the card of a shipped model.
+
+    python tools/ship.py runs/maze-ood/model maze-ood     # copies the model
+    python tools/ship.py --card maze-ood                  # writes its CARD.md from results/maze-ood*.json
+
+The card is made from the model's own provenance and from result files alone, so no number in it is typed.
+"""
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from cellwise.automaton import rule
+from cellwise.files import write_text
+from cellwise.model import SHIPPED, Model, load
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def ship(run: Path, name: str) -> None:
+    """Copies a model under a name, keeping what it says about its making."""
+    dataclasses.replace(load(run), name=name).save(SHIPPED / name)
+
+
+def card(model: Model) -> str:
+    """The text of CARD.md."""
+    made = model.provenance
+    size = "any size" if model.size is None else f"{model.size[0]} × {model.size[1]}"
+    facts = {
+        "solves": f"{model.puzzle}, boards of {size}",
+        "parameters": f"{rule.count(model.automaton.step, model.size):,}",
+        "trained with": f"`{made['command']}` ({made['iterations']:,} iterations, seed {made['seed']})",
+        "data": made["data"],
+        "device": made["device"],
+        "started": made["date"],
+        "commit": made.get("commit") or "not recorded",
+        "versions": ", ".join(f"{name} {number}" for name, number in made["versions"].items()),
+        "matrix products": f"float32, precision {made['matmul_precision']}",
+    }
+    lines = [f"# {model.name}", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in facts.items()]
+    for path in sorted((ROOT / "results").glob(f"{model.name}*.json")):
+        document = json.loads(path.read_text())
+        if document.get("model_provenance") == made:
+            lines += ["", *scores(document)]
+    return "\n".join([*lines, "", "Made by `tools/ship.py`; do not edit.", ""])
+
+
+def scores(document: dict[str, Any]) -> list[str]:
+    """A table of one result file."""
+    lines = [
+        f"Measured {document['date']} with `{document['command']}` on {document['device']}, "
+        f"commit {document['commit']}:",
+        "",
+        "| boards | steps | trials, seed | right | 95 % | optimal | valid |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in document["rows"]:
+        low, high = row["board_accuracy_95"]
+        steps = f"{row['steps']:,}"
+        if row["stopped_at_rest"]:
+            steps = f"at most {steps}, until at rest ({row['mean_steps_taken']:,.0f} on average)"
+        lines.append(
+            f"| {row['boards']:,} {row['data']} | {steps} | {row['trials']}, {row['seed']} "
+            f"| {100 * row['board_accuracy']:.2f} % | {100 * low:.2f}–{100 * high:.2f} "
+            f"| {100 * row['optimal']:.2f} % | {100 * row['valid']:.2f} % |"
+        )
+    return lines
+
+
+def main() -> None:
+    """Ships or writes a card."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("run", nargs="?", type=Path, help="the model folder of a run")
+    parser.add_argument("name", nargs="?", help="the name to ship it under")
+    parser.add_argument("--card", metavar="NAME", help="write the card of a shipped model")
+    arguments = parser.parse_args()
+    if arguments.card:
+        write_text(SHIPPED / arguments.card / "CARD.md", card(load(arguments.card)))
+    elif arguments.name:
+        ship(arguments.run, arguments.name)
+    else:
+        parser.error("name a run's model and a name, or --card NAME")
+
+
+if __name__ == "__main__":
+    main()
