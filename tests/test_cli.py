@@ -112,7 +112,10 @@ def test_info_says_which_path_runs_which_model(capsys):
     facts = json.loads(out)
     maze = next(model for model in facts["models"] if model["name"] == "maze-ood")
     assert status == 0 and maze["parameters"] == 10_420
-    assert maze["paths"][0] == {"path": "compact", "reason": None}
+    assert maze["paths"][:2] == [
+        {"path": "resident", "reason": "it needs an NVIDIA GPU"},
+        {"path": "compact", "reason": None},
+    ]
 
 
 def test_a_reader_that_leaves_early_is_no_error():

@@ -401,11 +401,15 @@ def test_a_board_without_free_cells_stays():
 
 def test_paths_refuse_with_a_reason():
     assert [dispatch.verdicts(RULES[name].automaton.step) for name in ("maze-ood", "sudoku-ood")] == [
-        [dispatch.Verdict("compact", None), dispatch.Verdict("reference", None)],
         [
-            dispatch.Verdict(
-                "compact",
-                "given cells keep only 32 of 128 channels, so all cells are computed",
+            dispatch.Verdict("resident", "it needs an NVIDIA GPU"),
+            dispatch.Verdict("compact", None),
+            dispatch.Verdict("reference", None),
+        ],
+        [
+            *(
+                dispatch.Verdict(path, "given cells keep only 32 of 128 channels, so all cells are computed")
+                for path in ("resident", "compact")
             ),
             dispatch.Verdict("reference", None),
         ],

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float32, Int32
 
+from ..kernels import resident
 from ..kernels.bits import Keys, Step
-from ..kernels.dispatch import Noise, Path, Rate
+from ..kernels.dispatch import Noise, Path, Rate, Resident
 from ..kernels.reference import State
 from ..kernels.spec import StepSpec, Weights
 
@@ -30,9 +31,13 @@ def one_step(
 ) -> State:
     """One step and the noise after it; `step` counts from the start of the trajectory."""
     state = path.step(spec, weights, state, plan, keys, step, rate)
-    if noise is None or noise.when * noise.where * noise.size == 0:
+    if noise is None or _silent(noise):
         return state
     return path.kick(spec, state, plan, keys, step, noise)
+
+
+def _silent(noise: Noise | None) -> bool:
+    return noise is None or noise.when * noise.where * noise.size == 0
 
 
 def rollout(
@@ -50,6 +55,9 @@ def rollout(
 ) -> State:
     """The state after steps `first … first + steps - 1`, not differentiable; `steps` may be traced."""
     first, steps = jnp.asarray(first, jnp.int32), jnp.asarray(steps, jnp.int32)
+    if isinstance(path, Resident) and path.takes(rate):
+        call = path.call(spec, rate, None if _silent(noise) else noise)
+        return resident.rollout(call, weights, state, plan, keys, first, steps)
 
     def body(i: Array, state: State) -> State:
         moved = one_step(spec, weights, state, plan, keys, first + i, path=path, rate=rate, noise=noise)
@@ -79,6 +87,9 @@ def learn(
     Compared are the channels from `channel` on with `target`. Differentiable in the weights and the state.
     """
     first = jnp.asarray(first, jnp.int32)
+    if isinstance(path, Resident) and path.learns(spec, plan, rate):
+        call = path.call(spec, rate, None if _silent(noise) else noise, keep=steps)
+        return _learn_in_one(call, weights, state, plan, keys, first, target, channel=channel, judged=judged)
 
     def body(state: State, i: Array) -> tuple[State, Array]:
         state = one_step(spec, weights, state, plan, keys, first + i, path=path, rate=rate, noise=noise)
@@ -87,3 +98,27 @@ def learn(
 
     state, errors = jax.lax.scan(body, state, jnp.arange(steps, dtype=jnp.int32))
     return (errors if judged == "all" else errors[-1:]), state
+
+
+def _learn_in_one(
+    call: resident.Call,
+    weights: Weights,
+    state: State,
+    plan: resident.Plan,
+    keys: Keys,
+    first: Array,
+    target: Float32[Array, "b h w k"],
+    *,
+    channel: int,
+    judged: Literal["all", "last"],
+) -> tuple[Float32[Array, " judged"], State]:
+    """`learn` where one launch takes all steps: the free cells are judged as rows, the frozen ones once."""
+    answers = slice(channel, channel + target.shape[-1])
+    still = jnp.square(jax.lax.stop_gradient(state)[..., answers] - target)
+    live = resident.alive(plan)
+    offset = jnp.sum(still) - jnp.sum(jnp.where(live[..., None], resident.free_rows(still, plan), 0.0))
+    rows, state = resident.trajectory(call, weights, state, plan, keys, first)
+    rows = rows if judged == "all" else rows[:, -1:]
+    wanted = resident.free_rows(target, plan)[:, None]
+    errors = jnp.where(live[:, None, :, None], jnp.square(rows[..., answers] - wanted), 0.0)
+    return (jnp.sum(errors, axis=(0, 2, 3)) + offset) / target.size, state

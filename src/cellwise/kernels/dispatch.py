@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32, Int32
 
-from . import bits, compact, reference
+from . import bits, compact, reference, resident
 from .bits import Keys, Step
 from .reference import State
 from .spec import StepSpec, Weights
@@ -143,6 +143,59 @@ class Compact:
 
 
 @dataclass(frozen=True)
+class Resident:
+    """The free cells on a GPU, all steps of a rollout in one launch.
+
+    A single step, or one whose cells have rates of their own, is taken as `Compact` takes it.
+    """
+
+    capacity: int
+    name: str = "resident"
+
+    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> resident.Plan:
+        """Finds the free cells and where their neighbours lie."""
+        return resident.plan(spec, given, self.capacity)
+
+    def step(
+        self,
+        spec: StepSpec,
+        weights: Weights,
+        state: State,
+        plan: resident.Plan,
+        keys: Keys,
+        step: Step,
+        rate: Rate,
+    ) -> State:
+        """One step of the free cells."""
+        return Compact(self.capacity).step(spec, weights, state, plan.compact, keys, step, rate)
+
+    def kick(
+        self, spec: StepSpec, state: State, plan: resident.Plan, keys: Keys, step: Step, noise: Noise
+    ) -> State:
+        """Noise on the free cells."""
+        return Compact(self.capacity).kick(spec, state, plan.compact, keys, step, noise)
+
+    def takes(self, rate: Rate) -> bool:
+        """Whether many steps at this rate go in one launch."""
+        return isinstance(rate, float | int)
+
+    def learns(self, spec: StepSpec, plan: resident.Plan, rate: Rate) -> bool:
+        """Whether the same goes for learning, which holds a board's gradient on the chip."""
+        return self.takes(rate) and self.call(spec, rate, None, keep=1).fits(*plan.cells.shape)
+
+    def call(self, spec: StepSpec, rate: Rate, noise: Noise | None, keep: int = 0) -> resident.Call:
+        """What the kernel is compiled for."""
+        assert isinstance(rate, float | int)
+        return resident.Call(spec, float(rate), noise, exact_products(), keep)
+
+
+def exact_products() -> bool:
+    """Whether float32 products must be as good as float32, by `jax.default_matmul_precision`."""
+    chosen = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+    return str(chosen).lower() in ("highest", "float32", "high", "tensorfloat32_x3", "tf32_tf32_f32_x3")
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Whether a path can run a rule, and if not, why, in words for a person."""
 
@@ -161,13 +214,19 @@ def compact_refusal(spec: StepSpec) -> str | None:
     return None
 
 
+def resident_refusal(spec: StepSpec) -> str | None:
+    """Why `Resident` cannot run this rule here, or None."""
+    return compact_refusal(spec) or resident.refusal(spec)
+
+
 def verdicts(spec: StepSpec) -> list[Verdict]:
     """Every path with its reason for refusing this rule, in the order of preference."""
-    return [Verdict("compact", compact_refusal(spec)), Verdict("reference", None)]
+    refusals = {"resident": resident_refusal, "compact": compact_refusal}
+    return [Verdict(name, refusal(spec)) for name, refusal in refusals.items()] + [Verdict("reference", None)]
 
 
 def choose(spec: StepSpec, free: int) -> Path:
     """The fastest path for this rule on boards with at most `free` cells that are not given."""
     if compact_refusal(spec) is None:
-        return Compact(max(free, 1))
+        return (Compact if resident_refusal(spec) else Resident)(max(free, 1))
     return Reference()
