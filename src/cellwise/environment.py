@@ -36,8 +36,13 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """The commit this package runs from, with `+` if files differ from it; None outside a checkout."""
+    """The commit this package runs from, with `+` if files differ from it; None outside a checkout.
+
+    `CELLWISE_COMMIT` names it on a machine to which the files were copied without their history.
+    """
     here = Path(__file__).parent
+    if named := os.environ.get("CELLWISE_COMMIT"):
+        return named
     try:
         seen = [
             subprocess.run(

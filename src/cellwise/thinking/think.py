@@ -22,6 +22,9 @@ from ..kernels.spec import Weights
 CELLS_AT_ONCE = 8192
 """About so many cells are computed together on a CPU, because their states then stay in the cache."""
 
+NUMBERS_AT_ONCE = 2**30
+"""The most numbers in an array on any other device; four gigabytes of them."""
+
 LOOK_LATE = 500
 """Without a reason to stop early, this many steps are taken at a time, only to be able to tell progress."""
 
@@ -49,6 +52,14 @@ class Mind:
     path: Path
     rate: float
     noise: Noise | None
+
+    def boards_at_once(self, n: int, size: tuple[int, int]) -> int:
+        """How many of `n` boards to think about together, so that all blocks are about as large."""
+        spec, cells = self.automaton.step, size[0] * size[1]
+        widest = max(spec.perceived, spec.hidden)
+        together = CELLS_AT_ONCE if jax.default_backend() == "cpu" else NUMBERS_AT_ONCE // widest
+        blocks = -(-n // max(1, together // cells))
+        return -(-n // blocks)
 
     def begin(
         self,
@@ -194,7 +205,7 @@ def think(
     n, h, w = inputs.shape
     grid, cells = np.zeros((n, h, w), np.uint8), np.zeros((n, h, w), np.float32)
     stopped = np.full(n, steps, np.int32)
-    size = max(1, min(n, CELLS_AT_ONCE // (h * w)))
+    size = mind.boards_at_once(n, (h, w))
     for first in range(0, n, size):
         # The last block is filled up with repetitions, so that one compiled program serves all.
         block = np.minimum(np.arange(first, first + size), n - 1)

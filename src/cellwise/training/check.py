@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float32, Int32, UInt8
+from jaxtyping import Bool, Float32, Int32, UInt8, UInt32
 
 from ..automaton import layout, rollout
 from ..automaton.layout import Automaton
@@ -32,25 +32,25 @@ def solve_check(job: Job, check: Check, weights: Weights) -> tuple[float, float]
         jnp.asarray(check.boards.target),
         jnp.asarray(check.boards.given),
         jnp.int32(check.steps),
+        jnp.uint32(job.seed),
         automaton=job.automaton,
         path=dispatch.choose(job.automaton.step, most_free(check.boards)),
         rate=job.recipe.fire_rate,
-        seed=job.seed,
     )
     return float(np.asarray(cells)), float(np.asarray(boards))
 
 
-@partial(jax.jit, static_argnames=("automaton", "path", "rate", "seed"))
+@partial(jax.jit, static_argnames=("automaton", "path", "rate"))
 def _solve(
     weights: Weights,
     target: UInt8[Array, "n h w"],
     given: Bool[Array, "n h w"],
     steps: Int32[Array, ""],
+    seed: UInt32[Array, ""],
     *,
     automaton: Automaton,
     path: Path,
     rate: float,
-    seed: int,
 ) -> tuple[Float32[Array, ""], Float32[Array, ""]]:
     numbers = jnp.arange(len(target), dtype=jnp.int32)
     keys = bits.trajectory_keys(seed, numbers, jnp.zeros_like(numbers))
