@@ -2,9 +2,9 @@
 
     python tools/seeds.py --out runs/maze-ood                  # seeds 0 to 4; runs/maze-ood/seed-N/model
 
-Each seed is trained as `cellwise train PRESET --seed N` does. Then it is measured on validation mazes, by which
-a seed may be chosen to be shipped, and on test mazes, by which none may be. Writes results/maze-ood-seeds.json.
-A run that was interrupted goes on where it stopped when the command is given again.
+Each seed is trained as `cellwise train PRESET --seed N` does. Then it is measured on validation mazes, by
+which a seed may be chosen to be shipped, and on test mazes, by which none may be. A run that was interrupted
+goes on where it stopped when the command is given again. Writes results/maze-ood-seeds.json.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--cases", nargs="+", default=["59:1000", "201:40"], metavar="SIZE:MAZES")
-    parser.add_argument("--validate", nargs="*", default=["59:200", "201:20"], metavar="SIZE:MAZES")
+    parser.add_argument("--validate", nargs="*", default=["59:200", "201:12"], metavar="SIZE:MAZES")
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs")
     parser.add_argument("--result", type=Path, default=ROOT / "results" / "maze-ood-seeds.json")
     asked = parser.parse_args()
