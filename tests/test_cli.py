@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from cellwise.benchmarks import BENCHMARKS
 from cellwise.cli import main as front
 from cellwise.errors import PuzzleError
 
@@ -47,20 +49,40 @@ def test_the_version(capsys):
             "There are no mazes of size 10; choose an odd size from 3 to 1,001.",
         ),
         (
-            ["eval", "maze-hard", "--size", "9", "--model", "maze-ood"],
-            "maze-hard has boards of one size only; leave out --size.",
+            ["eval", "maze-hard", "--model", "maze-ood"],
+            "maze-hard consists of mazes with a start and a goal, but maze-ood solves mazes; "
+            "choose another model with --model.",
         ),
+        (["eval"], "Name a benchmark to measure: maze-ood, maze-hard, sudoku-ood, sudoku-extreme."),
+        (
+            ["eval", "maze-ood", "--case", "braided"],
+            "There is no case of maze-ood 'braided'; did you mean braided-59?",
+        ),
+        (["eval", "maze-ood", "--trails", "3"], "cellwise eval knows no '--trails'; did you mean --trials?"),
+        (["eval", "maze-ood", "--limit"], "--limit lacks a value; see `cellwise eval --help`."),
         (
             ["eval", "maze-ood", "--noise", "2", "0", "1", "1"],
-            "Noise needs two chances, a size and a share; only the size may exceed 1.",
+            "The noise cannot be Noise(when=2.0, where=0.0, size=1.0, until=None); choose chances `when` and "
+            "`where` from 0 to 1 and a `size` from 0 to 100.",
         ),
         (
+            ["eval", "maze-ood", "--noise", "1", "0", "1", "7"],
+            "The share of noisy steps cannot be 7.0; choose one from 0 to 1.",
+        ),
+        (
+            ["eval", "maze-ood", "--noise", "1", "0", "1", "x"],
+            "--noise cannot be '1 0 1 x'; write it as `--noise BOARD CELL SIZE SHARE`, "
+            "see `cellwise eval --help`.",
+        ),
+        (["eval", "maze-ood", "--out", "/"], "Cannot write /: it is a folder; name a file."),
+        (
             ["eval", "maze-ood", "--size", "9", "--limit", "0"],
-            "Steps, trials and the limit must be at least 1; give positive numbers.",
+            "The limit cannot be 0; choose a whole number from 1 to 2147483647.",
         ),
     ],
 )
-def test_bad_input_gets_one_sentence_and_status_2(capsys, words, message):
+def test_bad_input_gets_one_sentence_and_status_2(capsys, words, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     status, out, err = run(capsys, *words)
     assert (status, out, err) == (2, "", f"cellwise: {message}\n")
 
@@ -99,6 +121,23 @@ def test_eval_prints_json_and_nothing_else(capsys, tmp_path):
     assert json.loads(printed) == json.loads(out.read_text())
 
 
+def test_eval_measures_cases_that_are_asked_for(capsys, tmp_path):
+    out = tmp_path / "result.json"
+    words = ["--case", "braided-59", "dead-ends-59", "--size", "9", "--case", "size 13"]
+    words += ["--limit", "2", "--steps", "8", "--out", str(out)]
+    assert run(capsys, "eval", "maze-ood", *words)[0] == 0
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["case"] for row in rows] == ["size 9", "braided-59", "dead-ends-59", "size 13"]
+    assert all({"board_accuracy", "optimal", "valid"} <= row.keys() for row in rows)
+
+
+def test_eval_lists_every_case(capsys):
+    status, out, _ = run(capsys, "eval", "--list")
+    assert status == 0
+    for benchmark in BENCHMARKS.values():
+        assert all(case.name in out for case in (*benchmark.cases, *benchmark.more))
+
+
 def test_a_result_that_cannot_be_written_is_said_in_one_sentence(capsys, tmp_path):
     (tmp_path / "file").write_text("")
     target = str(tmp_path / "file" / "result.json")
@@ -126,7 +165,37 @@ def test_a_reader_that_leaves_early_is_no_error():
         assert process.stdout and process.stderr
         process.stdout.close()
         complaint = process.stderr.read()
-    assert b"Traceback" not in complaint
+    assert (process.returncode, complaint) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("buffering", ["", "1"])
+@pytest.mark.parametrize("word", ["--version", "--help"])
+def test_output_to_a_full_disk(word, buffering):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "cellwise", word],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": buffering},
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "cellwise: The output cannot be written because the disk is full; free some space.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory")], ids=repr
+)
+def test_too_little_memory_is_said_in_one_sentence(capsys, monkeypatch, error):
+    def exhausted(_):
+        raise error
+
+    monkeypatch.setattr(front, "_run", exhausted)
+    message = "cellwise: There is not enough memory for this; ask for fewer or smaller boards.\n"
+    assert run(capsys, "solve") == (2, "", message)
 
 
 def test_a_puzzle_error_is_an_error_for_people():

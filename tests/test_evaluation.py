@@ -9,7 +9,10 @@ from cellwise.benchmarks.preset import Case
 from cellwise.errors import ConfigError
 from cellwise.evaluation import evaluate, interval, result_file, scored
 from cellwise.model import load
+from cellwise.puzzles.maze import START
+from cellwise.puzzles.maze_braid import count_doors
 from cellwise.puzzles.maze_generator import generate
+from cellwise.puzzles.maze_path import has_unique_shortest_path
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def test_wilsons_interval(successes, total, expected):
 
 
 def test_numbers_that_make_no_sense(model):
-    with pytest.raises(ConfigError, match="must be at least 1"):
+    with pytest.raises(ConfigError, match="The limit cannot be 0; choose a whole number from 1 to"):
         evaluate(model, case(), limit=0)
 
 
@@ -88,3 +91,17 @@ def test_maze_cases_make_the_boards_they_name():
     assert boards.target.shape == (2, 15, 15)
     assert (boards.target[0] == generate(13, 1, maze_ood.TEST_SEED).target[0]).all()
     assert np.array_equal(boards.inputs, boards.target * boards.given)
+    assert maze_ood.sized(401).count == 5
+
+
+def test_cases_on_demand_are_what_they_are_called():
+    braided, dead_ends = (case.boards(20) for case in BENCHMARKS["maze-ood"].more)
+    for boards in (braided, dead_ends):
+        assert boards.target.shape == (20, 61, 61)
+        assert all(map(has_unique_shortest_path, boards.inputs))
+    ways = count_doors(dead_ends.target)
+    at_ends = (dead_ends.target == START)[:, 1::2, 1::2]
+    assert (ways[at_ends] == 1).all()
+    # A tree of 900 rooms has 899 doors; each more is a loop.
+    assert (count_doors(braided.target).sum((1, 2)) // 2 - 899 > 50).all()
+    assert (ways.sum((1, 2)) // 2 == 899).all()

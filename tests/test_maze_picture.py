@@ -9,7 +9,9 @@ from PIL import Image
 from cellwise.errors import FileError, PuzzleError
 from cellwise.puzzles.maze import Vocabulary
 from cellwise.puzzles.maze_generator import generate
+from cellwise.puzzles.maze_path import label_bfs
 from cellwise.puzzles.maze_picture import MAX_PIXELS, read_picture
+from cellwise.report.picture import picture, save_picture
 
 MAZE = generate(9, 1, seed=3).inputs[0]
 COLOURS = np.array([[255, 255, 255], [0, 0, 255], [0, 0, 0], [0, 255, 0], [255, 0, 0]], np.uint8)
@@ -113,9 +115,14 @@ def test_cells_off_the_grid_are_told(tmp_path: Path):
     pixels[5:8, :5] = 255
     Image.fromarray(pixels).save(tmp_path / "maze.png")
     assert refusal(tmp_path / "maze.png") == (
-        "The endpoints in PICTURE are larger than its finest detail of 1 x 1 pixels, so its cells "
-        "do not lie on a grid; draw walls, ways and endpoints as equal squares."
+        "The colours in PICTURE are larger than its finest detail of 1 x 1 pixels; draw walls, ways and "
+        "the two endpoints as equal squares, and colour nothing else, no path either."
     )
+
+
+def test_a_picture_of_a_solved_maze_is_told(tmp_path: Path):
+    save_picture(picture(label_bfs(MAZE)), tmp_path / "maze.png")
+    assert "colour nothing else, no path either" in refusal(tmp_path / "maze.png")
 
 
 def test_too_many_cells_are_refused(tmp_path: Path):

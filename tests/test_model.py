@@ -1,7 +1,12 @@
 """A model as a person uses it: solving, watching, saving, and refusing to load what cannot be trusted."""
 
 import json
+import math
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +17,7 @@ from cellwise.automaton import rule
 from cellwise.benchmarks import maze_hard, maze_ood, sudoku_ood
 from cellwise.errors import ConfigError, ModelError, PuzzleError
 from cellwise.files import sha256_of
+from cellwise.kernels.dispatch import Noise
 from cellwise.model import Model, load
 from cellwise.puzzles import maze, sudoku
 from cellwise.puzzles.maze_generator import generate
@@ -134,10 +140,93 @@ def test_boards_that_cannot_be_solved_are_refused(shipped, boards, message):
 
 
 def test_numbers_that_make_no_sense_are_refused(shipped, mazes):
-    with pytest.raises(ConfigError, match="Steps and trials must be at least 1, not 0 and 1"):
-        shipped.solve(mazes.inputs, steps=0)
-    with pytest.raises(ConfigError, match="Steps and the interval must be at least 1, not 5 and 0"):
-        shipped.trace(mazes.inputs[0], steps=5, every=0)
+    told = []
+    steps = "The number of steps cannot be 0; choose a whole number from 1 to 2147483647."
+    for call in (
+        lambda: shipped.solve(mazes.inputs, steps=0),
+        lambda: shipped.trace(mazes.inputs[0], steps=0),
+        lambda: shipped.trace(mazes.inputs[0], steps=5, every=0),
+        lambda: shipped.solve(mazes.inputs, trials=0),
+        lambda: shipped.solve(mazes.inputs, seed=-1),
+        lambda: shipped.solve(mazes.inputs, steps=2**31),
+        lambda: shipped.solve(mazes.inputs, noise=Noise(0.1, 0.1, math.nan)),
+        lambda: shipped.solve(mazes.inputs, noise=Noise(2.0, 0.1, 0.1)),
+        lambda: shipped.solve(mazes.inputs, noise=Noise(0.1, 0.1, 0.1, until=-1)),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            call()
+        told.append(str(caught.value))
+    noise = "choose chances `when` and `where` from 0 to 1 and a `size` from 0 to 100."
+    assert told == [
+        steps,
+        steps,
+        "The interval cannot be 0; choose a whole number from 1 to 2147483647.",
+        "The number of trials cannot be 0; choose a whole number from 1 to 2147483647.",
+        "The seed cannot be -1; choose a whole number from 0 to 4294967295.",
+        steps.replace("be 0", "be 2147483648"),
+        f"The noise cannot be Noise(when=0.1, where=0.1, size=nan, until=None); {noise}",
+        f"The noise cannot be Noise(when=2.0, where=0.1, size=0.1, until=None); {noise}",
+        "The step until which there is noise cannot be -1; choose a whole number from 0 to 2147483647.",
+    ]
+
+
+def test_what_is_no_board_at_all_is_refused_in_a_program_without_type_checks():
+    """The tests check the types of every call; people's programs do not."""
+    program = """
+import numpy as np, cellwise
+model = cellwise.load("maze-ood")
+for board in (None, "abc", [[1, 2], [1]], {}, [], [[0.5]], np.zeros((2, 2, 5, 5), int)):
+    try: model.solve(board)
+    except cellwise.PuzzleError as error: print(error)
+for options in ({"steps": "many"}, {"trials": 1.5}, {"seed": None}, {"noise": 0.3}):
+    try: model.solve([[3, 0, 3]], **options)
+    except cellwise.ConfigError as error: print(error)
+for preset in (None, ["maze-ood"]):
+    try: cellwise.train(preset)
+    except cellwise.ConfigError as error: print(error)
+print(model.solve([[3, 0, 3]], steps=1).grid.shape)
+"""
+    path = str(Path(cellwise.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    told = done.stdout.splitlines()
+    no_board = "Boards must be whole numbers of shape [h, w] or [n, h, w], not "
+    assert done.returncode == 0, done.stderr
+    assert [line.partition(";")[0] for line in told] == [
+        f"{no_board}object of shape []",
+        f"{no_board}<U3 of shape []",
+        "The boards have rows of unequal length",
+        f"{no_board}object of shape []",
+        f"{no_board}float64 of shape [0]",
+        f"{no_board}float64 of shape [1, 1]",
+        f"{no_board}int64 of shape [2, 2, 5, 5]",
+        "The number of steps cannot be many",
+        "The number of trials cannot be 1.5",
+        "The seed cannot be None",
+        "The noise cannot be 0.3",
+        "There is no preset 'None'",
+        """There is no preset "['maze-ood']\"""",
+        "(1, 1, 3)",
+    ]
+
+
+def test_one_board_is_watched_at_a_time(shipped, mazes):
+    with pytest.raises(PuzzleError) as caught:
+        untrained(sudoku_ood.SUDOKU_OOD).trace(generate_easy(2, seed=3).inputs, steps=1)
+    assert str(caught.value) == "Only one thought can be watched, not 2; hand over one board."
+
+
+def test_a_model_for_one_size_refuses_others_with_and_without_their_ring(shipped, mazes):
+    sized = replace(shipped, size=(9, 9))
+    for boards in (mazes.inputs, mazes.inputs[:, 1:-1, 1:-1]):
+        with pytest.raises(PuzzleError) as caught:
+            sized.solve(boards)
+        assert str(caught.value) == "maze-ood works on boards of 9 x 9 cells, not 11 x 11; use another model."
+    assert replace(shipped, size=(11, 11)).solve(mazes.inputs[:, 1:-1, 1:-1], steps=1).grid.shape[1:] == (
+        9,
+        9,
+    )
 
 
 def test_a_sudoku_model_refuses_a_contradiction():
@@ -212,14 +301,41 @@ class TestFolder:
         weights = untrained(maze_ood.MAZE_OOD).weights
         self.rewrite(folder, weights | {"update.b_in": np.zeros(64, np.float32)})
         assert self.refusal(folder) == (
-            "FOLDER/model.safetensors does not fit config.json (update.b_in is (64,) instead of (128,)); "
+            "FOLDER/model.safetensors does not fit config.json ('update.b_in' is (64,) instead of (128,)); "
             "get the model folder again."
         )
 
     def test_a_missing_array(self, folder):
         weights = untrained(maze_ood.MAZE_OOD).weights
         self.rewrite(folder, {name: w for name, w in weights.items() if name != "update.b_in"})
-        assert "update.b_in is None instead of (128,)" in self.refusal(folder)
+        assert "('update.b_in' is absent instead of (128,))" in self.refusal(folder)
+
+    def test_an_array_with_a_name_of_two_lines(self, folder):
+        weights = untrained(maze_ood.MAZE_OOD).weights
+        self.rewrite(folder, weights | {"a\nb": np.zeros(3, np.float32)})
+        assert "('a\\nb' is (3,) instead of absent)" in self.refusal(folder)
+
+    @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+    def test_a_device_or_a_pipe_is_not_read(self, folder, name):
+        (folder / name).unlink()
+        (folder / name).symlink_to("/dev/zero")
+        message = f"FOLDER/{name} is not a regular file; get the model folder again."
+        assert self.refusal(folder) == message
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        assert self.refusal(folder) == message
+
+    def test_the_folder_of_a_run(self, folder, tmp_path):
+        (tmp_path / "config.json").write_text('{"format": 1}')
+        with pytest.raises(ModelError) as caught:
+            load(tmp_path)
+        assert str(caught.value) == (
+            f"{tmp_path} is the folder of a run; name the model in it, {tmp_path / 'model'}."
+        )
+
+    def test_a_name_too_long_for_a_file(self):
+        with pytest.raises(cellwise.FileError, match="the name is too long; choose a shorter one"):
+            load("x" * 5000)
 
     @pytest.mark.parametrize("value", [np.nan, np.inf])
     def test_numbers_that_are_not_finite(self, folder, value):
@@ -266,6 +382,7 @@ class TestFolder:
             (("layout", "write"), 17),
             (("layout", "read"), 99),
             (("layout", "tokens"), 10**6),
+            (("layout", "tokens"), 5),
             (("layout", "spread"), 1e30),
         ],
     )

@@ -10,7 +10,7 @@ from cellwise.puzzles.maze import PATH, START
 from cellwise.puzzles.maze_generator import generate
 from cellwise.report import terminal
 from cellwise.report.palette import DARK, LIGHT, maze_colours
-from cellwise.report.terminal import Drawing, plain_text, settled_share, watch
+from cellwise.report.terminal import Drawing, least_sure, plain_text, watch
 from test_report import CLUES, SMALL, SOLVED
 
 
@@ -187,7 +187,7 @@ def test_quick_frames_are_slowed_down_and_all_shown(monkeypatch, clock):
     last = watch(frames(11), 11, OPEN, console=screen())
     assert last.step == 10 and len(drawn) == 11
     assert 1.4 < clock.now < 1.6
-    assert drawn[0] == "step 0 · confidence 0.00 · settled 0%"
+    assert drawn[0] == "step 0 · confidence 0.00 · least 0.00"
 
 
 @pytest.mark.parametrize("cost", [0.001, 0.03, 0.2])
@@ -213,7 +213,7 @@ def test_the_first_frames_do_not_count_for_the_speed(monkeypatch, clock):
             yield frame
 
     watch(compiling(), 10, OPEN, console=screen())
-    assert [text.rpartition("· ")[2] for text in drawn[1:]] == ["settled 0%"] + ["100 steps/s"] * 8
+    assert [text.rpartition("· ")[2] for text in drawn[1:]] == ["least 0.10"] + ["100 steps/s"] * 8
 
 
 def test_an_interruption_leaves_the_terminal_clean():
@@ -237,7 +237,7 @@ def test_the_end_leaves_the_terminal_clean_too():
     console = screen()
     assert watch(frames(3), 3, OPEN, seconds=0.01, console=console).step == 2
     output = console.file.getvalue()
-    assert "step 2 · confidence 0.67 · settled 0%" in output
+    assert "step 2 · confidence 0.67 · least 0.67" in output
     assert output[output.rindex("▀") :].count("\x1b[2K") >= 3
 
 
@@ -252,7 +252,7 @@ def test_watching_nothing_is_a_mistake_of_ours():
         watch(iter(()), 1, OPEN, console=screen())
 
 
-def test_settled_share_counts_open_cells_only():
-    confidence = np.array([[1.0, 0.96, 0.95, 0.2]], np.float32)
-    assert settled_share(confidence, np.array([[False, True, True, True]])) == pytest.approx(1 / 3)
-    assert settled_share(confidence, np.zeros((1, 4), bool)) == 1.0
+def test_the_least_sure_is_an_open_cell():
+    confidence = np.array([[0.1, 0.96, 0.3, 0.2]], np.float32)
+    assert least_sure(confidence, np.array([[False, True, True, False]])) == pytest.approx(0.3)
+    assert least_sure(confidence, np.zeros((1, 4), bool)) == 1.0

@@ -128,19 +128,19 @@ def test_a_missing_dataset_says_how_to_get_it(asked, folder):
 def test_wrong_names(source):
     names = ", ".join(catalog.DATASETS)
     assert message(ConfigError, store.load, "mnist", "train") == (
-        f"There is no dataset `mnist`; choose one of {names}."
+        f"There is no dataset 'mnist'; choose one of: {names}."
     )
     assert message(ConfigError, store.load, "maze-ood", "dev") == (
-        "maze-ood has no split `dev`; choose one of train, eval, test."
+        "maze-ood has no split 'dev'; choose one of: train, eval, test."
     )
     sizes = "9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 59, 201"
-    for size in (None, 10):
+    for size, problem in ((None, "has several sizes"), (10, "has no size 10")):
         assert message(ConfigError, store.load, "maze-ood", "test", size) == (
-            f"maze-ood test has no size {size}; name one of its sizes: {sizes}."
+            f"maze-ood test {problem}; name one of its sizes: {sizes}."
         )
     assert message(ConfigError, store.fetch, "maze-ood", size=10).startswith("maze-ood train has no size 10;")
     assert message(ConfigError, store.load, "tiny", "train", 9) == (
-        "tiny train has no size 9; name one of its sizes: none, leave it out."
+        "tiny train has boards of one size only; leave out the size."
     )
 
 

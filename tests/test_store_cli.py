@@ -1,9 +1,10 @@
 import json
 
 import pytest
-import tyro
 
+from cellwise.cli.arguments import parse
 from cellwise.cli.data import COMMANDS, Data
+from cellwise.errors import CellwiseError
 from cellwise.puzzles import catalog, store
 from cellwise.puzzles.recipe import MazeOodMade, SudokuHardMade
 from test_archive import sudoku_csv
@@ -18,8 +19,12 @@ def terminal(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
 
 
+def parsed(*words: object):
+    return parse(Data, "cellwise data", [str(word) for word in words])
+
+
 def run(capsys, *words: object) -> tuple[int, str]:
-    status = tyro.cli(Data, args=[str(word) for word in words]).run()
+    status = parsed(*words).run()
     return status, capsys.readouterr().out
 
 
@@ -28,20 +33,22 @@ def test_every_command_is_listed():
 
 
 def test_options_reach_their_fields():
-    def parsed(words: str):
-        return tyro.cli(Data, args=words.split())
+    def words(line: str):
+        return parsed(*line.split())
 
-    fetch = parsed("fetch maze-ood --split test --size 59 --from somewhere")
+    fetch = words("fetch maze-ood --split test --size 59 --from somewhere")
     assert (fetch.name, fetch.split, fetch.size, str(fetch.from_)) == ("maze-ood", "test", 59, "somewhere")
-    make = parsed("make maze-ood-made --size 13 --braid 0.25 --split test --seed 4")
+    make = parsed(
+        *["make", "maze-ood-made", "--size", "13", "--braid", "0.25", "--split", "test", "--seed", "4"]
+    )
     assert make.recipe == MazeOodMade(split="test", size=13, seed=4, braid=0.25)
-    assert parsed("make sudoku-hard-made --empties 50 60").recipe == SudokuHardMade(empties=(50, 60))
+    assert words("make sudoku-hard-made --empties 50 60").recipe == SudokuHardMade(empties=(50, 60))
 
 
 @pytest.mark.parametrize("command", ["list", "fetch", "make", "verify"])
 def test_help(command, capsys):
     with pytest.raises(SystemExit) as caught:
-        tyro.cli(Data, args=[command, "--help"])
+        parsed(command, "--help")
     assert caught.value.code == 0
     assert COMMANDS[command].__doc__.split(";")[0] in " ".join(capsys.readouterr().out.split())
 
@@ -96,3 +103,45 @@ def test_fetch_make_verify(capsys, source, folder):
     (folder / "tiny" / "tiny.csv").unlink()
     status, text = run(capsys, "verify")
     assert status == 1 and text.splitlines()[2].split()[:3] == ["tiny", "tiny.csv", "missing"]
+
+
+def test_what_is_damaged_says_how_to_mend_it(capsys, source, folder):
+    store.import_from("tiny", source)
+    with (folder / "tiny" / "tiny.csv").open("a") as file:
+        file.write("x")
+    assert parsed("verify").run() == 1
+    assert capsys.readouterr().err == (
+        "cellwise: tiny is damaged or incomplete; run `cellwise data fetch tiny --from DIR` with the folder "
+        "that holds tiny.csv.\n"
+    )
+    listed = json.loads(run(capsys, "list", "--json")[1])["datasets"]
+    assert next(entry["state"] for entry in listed if entry["name"] == "tiny") == "absent"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "cellwise data lacks a subcommand; choose one of: list, fetch, make, verify."),
+        (["fetsh"], "cellwise data knows no 'fetsh'; choose one of: list, fetch, make, verify."),
+        (["fetch"], "cellwise data lacks NAME; see `cellwise data fetch --help`."),
+        (
+            ["fetch", "maze-od"],
+            "There is no dataset 'maze-od'; did you mean maze-ood or maze-hard or maze-ood-made?",
+        ),
+        (
+            ["fetch", "maze-hard", "--size", "9"],
+            "maze-hard train has boards of one size only; leave out the size.",
+        ),
+        (["verify", "tniy"], "There is no dataset 'tniy'; did you mean tiny?"),
+        (
+            ["make", "maze-ood-made", "--count", "0"],
+            "A dataset needs a count of at least 1 and a seed from 0 to 4294967295; change these.",
+        ),
+    ],
+    ids=str,
+)
+def test_refusals(source, folder, words, message):
+    with pytest.raises(CellwiseError) as caught:
+        parsed(*words).run()
+    assert str(caught.value) == message
+    assert not folder.exists()

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import benchmarks
 from .benchmarks.preset import Preset
-from .config import from_json, to_json
+from .config import MOST_SEED, from_json, to_json, whole_number
 from .errors import ConfigError
 from .model import Model
 from .names import nearest
@@ -41,15 +41,15 @@ def train(
         config = read_config(folder)
         base = from_json(Recipe, config.get("recipe"), f"{folder / 'config.json'}: recipe")
         seed = config.get("seed", 0) if seed is None else seed
-    seed = 0 if seed is None else seed
+    seed = 0 if seed is None else whole_number("The seed", seed, 0, MOST_SEED)
     recipe = changed(base, overrides)
     return loop.train(
         found.job(recipe, seed),
         folder,
         resume=resume,
-        log_every=log_every,
-        save_every=save_every,
-        check_every=check_every,
+        log_every=whole_number("The interval to log", log_every, 1),
+        save_every=whole_number("The interval to save", save_every, 1),
+        check_every=whole_number("The interval to check", check_every, 1),
         tensorboard=tensorboard,
         command=_command(preset, seed, overrides),
     )
@@ -57,8 +57,8 @@ def train(
 
 def find_preset(name: str) -> Preset:
     """The preset of this name."""
-    if name not in benchmarks.PRESETS:
-        raise ConfigError(nearest("preset", name, benchmarks.PRESETS))
+    if name not in list(benchmarks.PRESETS):
+        raise ConfigError(nearest("preset", str(name), benchmarks.PRESETS))
     return benchmarks.PRESETS[name]
 
 

@@ -1,7 +1,8 @@
-"""Frozen dataclasses to JSON and back, trusting nothing: every field is checked before a value is built."""
+"""Values from outside, trusting nothing: frozen dataclasses to JSON and back, and numbers within bounds."""
 
 import dataclasses
 import math
+import operator
 import types
 import typing
 from typing import Any, Literal, TypeVar
@@ -9,6 +10,11 @@ from typing import Any, Literal, TypeVar
 from .errors import ConfigError
 
 T = TypeVar("T")
+
+MOST = 2**31 - 1
+"""The largest number that counts steps, trials or boards."""
+
+MOST_SEED = 2**32 - 1
 
 
 def to_json(value: Any) -> Any:
@@ -23,6 +29,19 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], value: Any, where: str) -> T:
     """Builds `kind` from JSON; a ConfigError names the place, such as `config.json: step.heads`."""
     return _parse(kind, value, where)
+
+
+def whole_number(what: str, value: Any, least: int, most: int = MOST) -> int:
+    """The value as an int; a ConfigError if it is not one within the bounds, both included."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number <= most:
+        raise ConfigError(
+            f"{what} cannot be {str(value)[:40]}; choose a whole number from {least} to {most}."
+        )
+    return number
 
 
 def _parse(kind: Any, value: Any, where: str) -> Any:

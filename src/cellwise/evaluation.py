@@ -16,10 +16,9 @@ import numpy as np
 from . import environment
 from .automaton.flops import step_flops
 from .benchmarks.preset import Case
-from .config import to_json
-from .errors import ConfigError
+from .config import MOST_SEED, to_json, whole_number
 from .kernels.dispatch import Noise
-from .model import Model
+from .model import Model, check_noise
 from .puzzles.maze_path import judge
 from .thinking.think import PRECISION, Rest, prepare, think
 
@@ -42,10 +41,11 @@ def evaluate(
 
     `tell(trajectories, steps)` is called as work gets done.
     """
-    steps = case.steps if steps is None else steps
-    count = case.count if limit is None else limit
-    if min(steps, trials, count) < 1:
-        raise ConfigError("Steps, trials and the limit must be at least 1; give positive numbers.")
+    steps = whole_number("The number of steps", case.steps if steps is None else steps, 1)
+    trials = whole_number("The number of trials", trials, 1)
+    count = whole_number("The limit", case.count if limit is None else limit, 1)
+    seed = whole_number("The seed", seed, 0, MOST_SEED)
+    check_noise(noise)
     boards = case.boards(count)
     inputs, restore = model.prepared(boards.inputs)
     given, n = model.given(inputs), len(inputs)

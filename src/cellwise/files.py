@@ -90,14 +90,31 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
-    """Reads a whole file, refusing one larger than `limit` bytes before reading it."""
-    with explained("read", path):
-        size = Path(path).stat().st_size
-        if limit is not None and size > limit:
-            raise FileError(
-                f"{os.fspath(path)} has {size:,} bytes, more than the {limit:,} allowed here; check the file."
-            )
-        return Path(path).read_bytes()
+    """Reads a whole file, refusing one of more than `limit` bytes without reading more of it than that.
+
+    A device or a pipe has no size that could be asked for, so it is read up to the limit to know.
+    """
+    with explained("read", path), Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if limit is None:
+            return file.read()
+        data = b"" if size > limit else file.read(limit + 1)
+    if len(data) > limit or size > limit:
+        raise FileError(
+            f"{os.fspath(path)} has {f'{size:,}' if size > limit else 'too many'} bytes, more than the "
+            f"{limit:,} allowed here; check the file."
+        )
+    return data
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raises FileError if no file can appear at `path`, so that no long work is done for nothing."""
+    if Path(path).is_dir():
+        raise FileError(f"Cannot write {os.fspath(path)}: {_REMEDY[errno.EISDIR]}.")
+    with explained("write", path):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=Path(path).parent):
+            pass
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:

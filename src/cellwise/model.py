@@ -16,7 +16,7 @@ from safetensors import numpy as tensors
 
 from .automaton import rule
 from .automaton.layout import Automaton
-from .config import from_json, to_json
+from .config import MOST_SEED, from_json, to_json, whole_number
 from .errors import ConfigError, ModelError, PuzzleError
 from .files import explained, read_bytes, sha256_of, write_bytes, write_json
 from .kernels.dispatch import Noise
@@ -30,6 +30,7 @@ Puzzle = Literal["maze", "directed-maze", "sudoku"]
 SHIPPED = Path(__file__).parent / "models"
 FORMAT = 1
 LIMIT = 256 * 2**20
+MOST_NOISE = 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -105,10 +106,11 @@ class Model:
         Each trial thinks for at most `steps` steps and stops when its answer is right by the rules and has
         settled. The first right answer is taken, else the one the cells are surest of.
         """
+        trials = whole_number("The number of trials", trials, 1)
+        seed = whole_number("The seed", seed, 0, MOST_SEED)
+        check_noise(noise)
         batch, restore = self.prepared(boards)
-        steps = self.pace.steps(*batch.shape[1:]) if steps is None else steps
-        if steps < 1 or trials < 1:
-            raise ConfigError(f"Steps and trials must be at least 1, not {steps} and {trials}.")
+        steps = self._steps(steps, batch)
         given = self.given(batch)
         mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise)
         patience = Patience(self.verify, every=max(16, steps // 64))
@@ -132,7 +134,7 @@ class Model:
 
     def watch(
         self,
-        board: Shaped[np.ndarray, "h w"],
+        board: Shaped[np.ndarray, "..."],
         steps: int | None = None,
         every: int = 1,
         seed: int = 0,
@@ -142,10 +144,13 @@ class Model:
 
         This is the first trial that `solve` runs with the same seed.
         """
-        batch, restore = self.prepared(np.asarray(board)[None])
-        steps = self.pace.steps(*batch.shape[1:]) if steps is None else steps
-        if steps < 1 or every < 1:
-            raise ConfigError(f"Steps and the interval must be at least 1, not {steps} and {every}.")
+        every = whole_number("The interval", every, 1)
+        seed = whole_number("The seed", seed, 0, MOST_SEED)
+        check_noise(noise)
+        batch, restore = self.prepared(board)
+        if len(batch) > 1:
+            raise PuzzleError(f"Only one thought can be watched, not {len(batch):,}; hand over one board.")
+        steps = self._steps(steps, batch)
         given = self.given(batch)
         mind: Mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise)
         zero = np.zeros(1, np.int32)
@@ -162,7 +167,7 @@ class Model:
 
     def trace(
         self,
-        board: Shaped[np.ndarray, "h w"],
+        board: Shaped[np.ndarray, "..."],
         steps: int | None = None,
         every: int = 1,
         seed: int = 0,
@@ -180,7 +185,10 @@ class Model:
         self, boards: Shaped[np.ndarray, "..."]
     ) -> tuple[UInt8[np.ndarray, "n h w"], Callable[[np.ndarray], np.ndarray]]:
         """The boards as this model takes them, and how an answer gets back the shape in which they came."""
-        boards = np.asarray(boards)
+        try:
+            boards = np.asarray(boards)
+        except ValueError:  # Rows of unequal length.
+            raise PuzzleError("The boards have rows of unequal length; make all rows equally long.") from None
         if boards.ndim not in (2, 3) or boards.dtype.kind not in "iu" or boards.size == 0:
             raise PuzzleError(
                 f"Boards must be whole numbers of shape [h, w] or [n, h, w], not {boards.dtype} of shape "
@@ -195,10 +203,14 @@ class Model:
         checked = np.stack([maze_check.check(board, odd_sides=odd) for board in batch])
         alike = maze.Vocabulary.ALIKE if self.puzzle == "maze" else maze.Vocabulary.DISTINCT
         checked = maze.translate(checked, alike)
-        if self.puzzle == "directed-maze" or maze.has_ring(checked):
-            self._check_size(checked.shape[1:])
-            return checked, lambda grids: grids
-        return maze.with_ring(checked), lambda grids: grids[:, 1:-1, 1:-1]
+        ringless = self.puzzle == "maze" and not maze.has_ring(checked)
+        batch = maze.with_ring(checked) if ringless else checked
+        if self.size is not None and batch.shape[1:] != self.size:
+            raise PuzzleError(
+                f"{self.name} works on boards of {self.size[0]} x {self.size[1]} cells, "
+                f"not {batch.shape[1]} x {batch.shape[2]}; use another model."
+            )
+        return batch, (lambda grids: grids[:, 1:-1, 1:-1]) if ringless else (lambda grids: grids)
 
     def given(self, inputs: UInt8[np.ndarray, "n h w"]) -> Bool[np.ndarray, "n h w"]:
         """Where a token is part of the puzzle: walls, endpoints and clues."""
@@ -212,12 +224,10 @@ class Model:
             return sudoku.is_solution(inputs, grids)
         return judge(inputs, None, grids).valid
 
-    def _check_size(self, size: tuple[int, ...]) -> None:
-        if self.size is not None and tuple(size) != self.size:
-            raise PuzzleError(
-                f"{self.name} works on boards of {self.size[0]} x {self.size[1]} cells, "
-                f"not {size[0]} x {size[1]}; use another model."
-            )
+    def _steps(self, steps: int | None, batch: UInt8[np.ndarray, "n h w"]) -> int:
+        if steps is None:
+            return self.pace.steps(*batch.shape[1:])
+        return whole_number("The number of steps", steps, 1)
 
     def save(self, folder: str | Path) -> None:
         """Writes `model.safetensors` and `config.json`, which names the hash of the former."""
@@ -237,6 +247,23 @@ class Model:
             "provenance": self.provenance,
         }
         write_json(folder / "config.json", config)
+
+
+def check_noise(noise: Noise | None) -> None:
+    """Raises ConfigError for kicks that cannot be."""
+    if noise is None:
+        return
+    try:
+        good = 0 <= noise.when <= 1 and 0 <= noise.where <= 1 and 0 <= noise.size <= MOST_NOISE
+    except (AttributeError, TypeError):
+        good = False
+    if not good:
+        raise ConfigError(
+            f"The noise cannot be {noise}; choose chances `when` and `where` from 0 to 1 "
+            f"and a `size` from 0 to {MOST_NOISE}."
+        )
+    if noise.until is not None:
+        whole_number("The step until which there is noise", noise.until, 0)
 
 
 @dataclass(frozen=True)
@@ -261,13 +288,20 @@ def shipped() -> list[str]:
 def load(name_or_path: str | Path) -> Model:
     """Loads a model that comes with the package, by its name, or one of your own, by its folder."""
     folder = Path(name_or_path)
+    with explained("read", folder):
+        known = folder.is_dir()
     if str(name_or_path) in shipped():
         folder = SHIPPED / str(name_or_path)
-    elif not folder.is_dir():
+    elif not known:
         raise ModelError(
             f"There is no model {str(name_or_path)!r}; name a folder or one of: "
             f"{', '.join(shipped()) or 'none'}."
         )
+    if (folder / "model" / "config.json").is_file() and not (folder / "model.safetensors").exists():
+        raise ModelError(f"{folder} is the folder of a run; name the model in it, {folder / 'model'}.")
+    for name in ("config.json", "model.safetensors"):
+        if (folder / name).exists() and not (folder / name).is_file():
+            raise ModelError(f"{folder / name} is not a regular file; get the model folder again.")
     try:
         raw = json.loads(read_bytes(folder / "config.json", limit=2**20))
     except (ValueError, RecursionError) as error:
@@ -306,6 +340,8 @@ def _check_config(config: _Config, folder: Path) -> None:
     unit = step.channels if step.unit is None else step.unit
     good = (
         _NAME.fullmatch(config.name) is not None
+        and layout.tokens == {"maze": 4, "directed-maze": 5, "sudoku": 10}[config.puzzle]
+        and (config.puzzle != "sudoku" or config.size in (None, (9, 9)))
         and all(1 <= number <= 8192 for number in numbers)
         and 0 <= step.frozen <= step.channels
         and 0 <= step.padding_token < layout.tokens <= 256
@@ -343,10 +379,11 @@ def _load_weights(config: _Config, folder: Path) -> dict[str, Float32[np.ndarray
         raise ModelError(f"{path} is not a safetensors file; get the model folder again.") from error
     found = {name: weight.shape for name, weight in weights.items()}
     if found != shapes:
-        names = sorted(n for n in found.keys() | shapes.keys() if found.get(n) != shapes.get(n))
+        name = min(n for n in found.keys() | shapes.keys() if found.get(n) != shapes.get(n))
+        is_there, belongs_there = (side.get(name, "absent") for side in (found, shapes))
         raise ModelError(
-            f"{path} does not fit config.json ({names[0]} is {found.get(names[0])} instead of "
-            f"{shapes.get(names[0])}); get the model folder again."
+            f"{path} does not fit config.json ({name[:40]!r} is {is_there} instead of {belongs_there}); "
+            "get the model folder again."
         )
     for name, weight in weights.items():
         if weight.dtype != np.float32 or not np.isfinite(weight).all():

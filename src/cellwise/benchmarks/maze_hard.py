@@ -110,6 +110,7 @@ MAZE_HARD_BFS = replace(
 BENCHMARK = Benchmark(
     name="maze-hard",
     about="The 1,000 test mazes of Maze-Hard",
+    puzzle="directed-maze",
     model="maze-hard",
     cases=(
         Case(

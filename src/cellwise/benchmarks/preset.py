@@ -68,8 +68,11 @@ class Benchmark:
 
     name: str
     about: str
+    puzzle: Puzzle
     model: str
     cases: tuple[Case, ...]
     """What is measured unless told otherwise."""
+    more: tuple[Case, ...] = ()
+    """What is measured only if it is asked for."""
     sized: Callable[[int], Case] | None = None
     """The case for another board size, where there are any."""

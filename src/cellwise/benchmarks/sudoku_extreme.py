@@ -87,6 +87,7 @@ SUDOKU_EXTREME = Preset(
 BENCHMARK = Benchmark(
     name="sudoku-extreme",
     about="422,786 hard Sudokus, and 110,000 of them in equal parts by difficulty",
+    puzzle="sudoku",
     model="sudoku-extreme",
     cases=(_case("all", "test", 422_786), _case("even", "test-even", 110_000)),
 )

@@ -81,6 +81,7 @@ SUDOKU_OOD = Preset(
 BENCHMARK = Benchmark(
     name="sudoku-ood",
     about="Hard Sudokus, 47 to 64 blanks, a thousand of each",
+    puzzle="sudoku",
     model="sudoku-ood",
     cases=(
         Case(

@@ -2,16 +2,18 @@
 
 import dataclasses
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from ..puzzles import store
 from ..puzzles.recipe import MazeOodMade, SudokuEasyMade, SudokuHardMade
+from .arguments import option
+from .console import Console
 
 _WIDE = 120  # columns of a terminal that has room for descriptions
 _MARKS = {"ready": "green", "partial": "yellow", "sound": "green", "missing": "yellow", "damaged": "red"}
@@ -49,11 +51,13 @@ class Fetch:
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """A dataset of `cellwise data list`."""
-    split: Annotated[str | None, tyro.conf.arg(metavar="SPLIT")] = None
+    split: Annotated[str | None, option("SPLIT", "all")] = None
     """Only the files of this split."""
-    size: Annotated[int | None, tyro.conf.arg(metavar="SIZE")] = None
+    size: Annotated[int | None, option("SIZE", "all")] = None
     """Only the file of this maze size."""
-    from_: Annotated[Path | None, tyro.conf.arg(name="from", metavar="DIR")] = None
+    from_: Annotated[
+        Path | None, tyro.conf.arg(name="from", metavar="DIR", help_behavior_hint="(default: the publisher)")
+    ] = None
     """Copy from this folder instead of downloading."""
 
     def run(self) -> int:
@@ -88,14 +92,15 @@ class Make:
 class Verify:
     """Compares the stored files with the SHA-256 recorded when they came; exits with 1 if one differs."""
 
-    name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="NAME")] = None
-    """A dataset of `cellwise data list`; all that are here by default."""
+    name: Annotated[tyro.conf.Positional[str | None], option("NAME", "all that are here")] = None
+    """A dataset of `cellwise data list`."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
         """Prints a line for each file."""
-        here = [entry.name for entry in store.listing() if entry.recorded]
+        entries = {entry.name: entry for entry in store.listing()}
+        here = [entry.name for entry in entries.values() if entry.recorded]
         findings = {name: store.verify(name) for name in ([self.name] if self.name else here)}
         if self.json:
             _print_json(findings)
@@ -105,7 +110,10 @@ class Verify:
                 for one in found:
                     table.add_row(name, one.file, _mark(one.state), f"{one.boards:,}", one.source)
             Console().print(table if findings else "No dataset is on this machine yet.")
-        return int(any(one.state != "sound" for found in findings.values() for one in found))
+        bad = [name for name, found in findings.items() if any(one.state != "sound" for one in found)]
+        for name in bad:
+            print(f"cellwise: {name} is damaged or incomplete; {entries[name].obtain}.", file=sys.stderr)
+        return int(bool(bad))
 
 
 COMMANDS = {"list": List, "fetch": Fetch, "make": Make, "verify": Verify}

@@ -1,13 +1,14 @@
 """`cellwise eval`: measure a model on a benchmark."""
 
 import json
+import shlex
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import tyro
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -15,59 +16,82 @@ from ..benchmarks import BENCHMARKS
 from ..benchmarks.preset import Benchmark, Case
 from ..errors import ConfigError
 from ..evaluation import Row, evaluate, result_file
-from ..files import write_json
+from ..files import check_writable, write_json
 from ..kernels.dispatch import Noise
-from ..model import Model, load
+from ..model import Model, check_noise, load
 from ..names import nearest
 from ..thinking.think import Rest
+from .arguments import option
+from .console import Console
+
+T = TypeVar("T")
+_Several = Annotated[tuple[tuple[T, ...], ...], tyro.conf.UseAppendAction]
+"""Several values after one option, which may itself be repeated."""
+
+_SOLVED = {"maze": "mazes", "directed-maze": "mazes with a start and a goal", "sudoku": "Sudokus"}
 
 
 @dataclass(frozen=True)
 class Eval:
-    """Measure a model on a benchmark and write the result file.
+    """Measures a model on a benchmark and writes the result file.
 
     Every trial thinks for the full number of steps; of several, the one the cells are surest of counts.
+    For instance `cellwise eval maze-ood --size 9 --limit 100` takes a minute or less.
     """
 
-    benchmark: tyro.conf.Positional[str]
-    """maze-ood, maze-hard, sudoku-ood or sudoku-extreme."""
-    model: str | None = None
-    """Name of a shipped model or a model folder; the benchmark's own by default."""
-    size: tuple[int, ...] = ()
+    benchmark: Annotated[tyro.conf.Positional[str | None], option("BENCHMARK")] = None
+    """What to measure; --list shows all."""
+    list: bool = False
+    """Show the benchmarks with their cases."""
+    model: Annotated[str | None, option("NAME|DIR", "the benchmark's own")] = None
+    """A model that comes with the package, or the folder of your own."""
+    size: Annotated[_Several[int], option("SIZE [SIZE ...]", "the benchmark's")] = ()
     """Board sizes to measure, where the benchmark has several."""
-    steps: int | None = None
-    """Steps to think; the benchmark's by default."""
+    case: Annotated[_Several[str], option("CASE [CASE ...]", "the benchmark's")] = ()
+    """Cases to measure, such as braided-59."""
+    steps: Annotated[int | None, option("INT", "the case's")] = None
+    """Steps to think."""
     trials: int = 1
     """Independent trials for each board."""
-    noise: tuple[float, float, float, float] | None = None
+    noise: Annotated[tuple[float, float, float, float] | None, option("BOARD CELL SIZE SHARE", "none")] = None
     """Kicks while thinking: chance for a board, chance for a cell, size, share of the steps with kicks."""
     rest: bool = False
     """Stop a thought that is over, in which no number would change by more than 1e-5; saves time."""
-    limit: int | None = None
+    limit: Annotated[int | None, option("INT", "the case's")] = None
     """Measure only the first so many boards."""
     seed: int = 0
     """Another seed, another set of random thoughts."""
-    out: Path | None = None
-    """Where the result file goes; results/BENCHMARK.json in this folder by default."""
+    out: Annotated[Path | None, option("PATH", "results/BENCHMARK.json in this folder")] = None
+    """Where the result file goes."""
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
     """Print the result as JSON and nothing else."""
 
     def run(self) -> int:
         """Measures, prints and writes."""
+        if self.list:
+            _list_benchmarks()
+            return 0
+        if self.benchmark is None:
+            raise ConfigError(f"Name a benchmark to measure: {', '.join(BENCHMARKS)}.")
         if self.benchmark not in BENCHMARKS:
             raise ConfigError(nearest("benchmark", self.benchmark, BENCHMARKS))
         benchmark = BENCHMARKS[self.benchmark]
         cases = self._cases(benchmark)
         model = load(self.model or benchmark.model)
+        if model.puzzle != benchmark.puzzle:
+            raise ConfigError(
+                f"{benchmark.name} consists of {_SOLVED[benchmark.puzzle]}, but {model.name} solves "
+                f"{_SOLVED[model.puzzle]}; choose another model with --model."
+            )
+        out = self.out or Path("results") / f"{benchmark.name}.json"
+        check_writable(out)
         rows = []
         console = Console(stderr=self.as_json)
         for case in cases:
             rows.append(self._measure(model, case))
             if not self.as_json:
                 console.print(table(benchmark.name, rows) if case is cases[-1] else _line(rows[-1]))
-        command = " ".join(["cellwise", *sys.argv[1:]])
-        result = result_file(benchmark.name, model, command, rows)
-        out = self.out or Path("results") / f"{benchmark.name}.json"
+        result = result_file(benchmark.name, model, shlex.join(["cellwise", *sys.argv[1:]]), rows)
         write_json(out, result)
         if self.as_json:
             print(json.dumps(result))
@@ -76,19 +100,26 @@ class Eval:
         return 0
 
     def _cases(self, benchmark: Benchmark) -> tuple[Case, ...]:
-        if not self.size:
+        sizes, names = list(chain.from_iterable(self.size)), list(chain.from_iterable(self.case))
+        if not sizes and not names:
             return benchmark.cases
-        if benchmark.sized is None:
+        if sizes and benchmark.sized is None:
             raise ConfigError(f"{benchmark.name} has boards of one size only; leave out --size.")
-        return tuple(benchmark.sized(size) for size in self.size)
+        known = {case.name: case for case in (*benchmark.cases, *benchmark.more)}
+        for name in names:
+            if name not in known:
+                raise ConfigError(nearest(f"case of {benchmark.name}", name, known))
+        sized = map(benchmark.sized, sizes) if benchmark.sized else ()
+        return (*sized, *(known[name] for name in names))
 
     def _measure(self, model: Model, case: Case) -> Row:
         steps = self.steps or case.steps
         noise = None
         if self.noise is not None:
             when, where, size, share = self.noise
-            if not (0 <= when <= 1 and 0 <= where <= 1 and 0 <= share <= 1 and size >= 0):
-                raise ConfigError("Noise needs two chances, a size and a share; only the size may exceed 1.")
+            check_noise(Noise(when, where, size))
+            if not 0 <= share <= 1:
+                raise ConfigError(f"The share of noisy steps cannot be {share}; choose one from 0 to 1.")
             noise = Noise(when, where, size, until=int(share * steps))
         total = (self.limit or case.count) * self.trials * steps
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
@@ -107,6 +138,19 @@ class Eval:
                 rest=Rest() if self.rest else None,
                 tell=lambda _, steps: progress.advance(task, steps),
             )
+
+
+def _list_benchmarks() -> None:
+    view = Table(box=None, header_style="bold", pad_edge=False)
+    for head in ("benchmark", "case", "boards", "steps", "data"):
+        justify = "right" if head in ("boards", "steps") else "left"
+        view.add_column(head, justify=justify, no_wrap=head != "data")
+    for benchmark in BENCHMARKS.values():
+        for case in (*benchmark.cases, *benchmark.more):
+            view.add_row(benchmark.name, case.name, f"{case.count:,}", f"{case.steps:,}", case.source)
+    console = Console()
+    console.print(view)
+    console.print("\nSizes of maze-ood are chosen with --size, other cases with --case.", highlight=False)
 
 
 def _line(row: Row) -> str:

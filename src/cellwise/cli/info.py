@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import jax
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from .. import environment
 from ..automaton import rule
 from ..kernels.dispatch import verdicts
 from ..model import load, shipped
+from .console import Console
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,18 @@
 """`cellwise`: finds the command, runs it, and turns errors meant for people into one sentence."""
 
+import errno
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 
-import tyro
-from rich.console import Console
 from rich.table import Table
 
 from ..errors import CellwiseError, ConfigError
 from ..names import nearest
 from ..version import __version__
+from .arguments import parse
+from .console import Console
 
 COMMANDS = {
     "solve": ("solve", "Solve", "Solve a maze or a Sudoku, and watch the cells do it"),
@@ -33,16 +34,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns 0 for done or verified, 1 for not solved, 2 for bad input, 130 for Ctrl-C."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _run(arguments)
+        status = _run(arguments)
+        if sys.stdout is not None:  # It is None if the caller has closed it.
+            sys.stdout.flush()
+        return status
     except CellwiseError as error:
-        print(f"cellwise: {error}", file=sys.stderr)
-        return 2
+        return _refused(str(error))
     except KeyboardInterrupt:
         print("cellwise: stopped.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # The reader of our output, such as `head`, has seen enough.
+        _close_output()
         return 0
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _close_output()
+            return _refused("The output cannot be written because the disk is full; free some space.")
+        if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):  # NumPy's way; JAX's way
+            return _refused("There is not enough memory for this; ask for fewer or smaller boards.")
+        raise
+
+
+def _refused(why: str) -> int:
+    print(f"cellwise: {why}", file=sys.stderr)
+    return 2
+
+
+def _close_output() -> None:
+    """Sends what is still to be printed nowhere, or Python would try again at its end and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: list[str]) -> int:
@@ -57,7 +77,7 @@ def _run(arguments: list[str]) -> int:
         raise ConfigError(nearest("command", name, COMMANDS))
     module, kind, _ = COMMANDS[name]
     command = getattr(importlib.import_module(f"{__package__}.{module}"), kind)
-    return tyro.cli(command, prog=f"cellwise {name}", args=rest).run()
+    return parse(command, f"cellwise {name}", rest).run()
 
 
 def _help() -> None:

@@ -12,24 +12,27 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 from jaxtyping import Float32, UInt8
-from rich.console import Console
 
-from ..errors import ConfigError, PuzzleError
-from ..files import read_bytes
+from ..config import MOST_SEED, whole_number
+from ..errors import ConfigError, ModelError, PuzzleError
+from ..files import check_writable, read_bytes
 from ..kernels.dispatch import Noise
-from ..model import Frame, Model, Trace, load
+from ..model import MOST_NOISE, Frame, Model, Trace, load, shipped
 from ..puzzles import maze_text, sudoku
 from ..puzzles.maze import Vocabulary
 from ..puzzles.maze_generator import generate
 from ..puzzles.maze_picture import read_picture
 from ..report import animation
-from ..report.terminal import Drawing, settled_share, watch
+from ..report.terminal import Drawing, least_sure, watch
 from ..version import __version__
+from .arguments import option
+from .console import Console
 
 _MAX_BYTES = 16 * 2**20
 _PICTURES = (".png", ".gif", ".bmp", ".jpg", ".jpeg", ".ppm", ".webp")
 _MAZE_CHARACTERS = set("#█ .*o·SsGgEe")
 _SUDOKU_CHARACTERS = set("0123456789._*|-+ ")
+_SUDOKU_MODEL = "sudoku-extreme"
 _MOMENTS = 400  # How many moments of a thought are looked at, however long it is,
 _CELLS_KEPT = 2**27  # unless the puzzle is so large that they would not fit into the memory.
 _CALM = 16  # A thought that is looked at ends when its right answer has not changed for so many steps.
@@ -85,8 +88,8 @@ class _Answer:
 class _Thinking:
     """How to think about a puzzle and what to do with the thought."""
 
-    steps: int | None = None
-    """The longest a trial may think; by default as long as the model needs for a puzzle of this size."""
+    steps: Annotated[int | None, option("INT", "what the model needs for a puzzle of this size")] = None
+    """The longest a trial may think."""
     trials: int = 1
     """How many times to start anew while the answer is wrong."""
     seed: int = 0
@@ -108,15 +111,16 @@ class _Thinking:
         if self.trials > 1 and (self.watch or moving):
             option = "--watch" if self.watch else moving[0]
             raise ConfigError(f"{option} shows a single trial; leave out --trials {self.trials}.")
-        if not 0 <= self.noise <= 100:
+        if not 0 <= self.noise <= MOST_NOISE:
             raise ConfigError(
-                f"The noise cannot be {self.noise:g}; choose a size from 0 to 100, such as 0.3."
+                f"The noise cannot be {self.noise:g}; choose a size from 0 to {MOST_NOISE}, such as 0.3."
             )
-        if not 0 <= self.seed < 2**32:
-            raise ConfigError(f"The seed cannot be {self.seed}; choose a number from 0 to {2**32 - 1}.")
+        whole_number("The seed", self.seed, 0, MOST_SEED)
 
     def _solve(self, model: Model, board: UInt8[np.ndarray, "h w"]) -> int:
         batch, restore = model.prepared(board)
+        for path in self.save:
+            check_writable(path)
         steps = model.pace.steps(*batch.shape[1:]) if self.steps is None else self.steps
         kicks = Noise(0.1, _KICKED_CELLS[model.puzzle], self.noise, until=steps // 4) if self.noise else None
         task = _Task(model, restore(batch)[0], steps, self.seed, self.trials, kicks)
@@ -124,12 +128,14 @@ class _Thinking:
         follows = self.watch or any(animation.moves(path) for path in self.save)
         answer = self._follow(task) if follows else _think(task)
         seconds = time.perf_counter() - began
-        for path in self.save:
-            animation.save(path, _trace(answer.moments), task.clues, task.origin())
         if self.json:
             print(json.dumps(_summary(task, answer, seconds), indent=2))
         else:
             self._print(task, answer, seconds)
+        for path in self.save:
+            animation.save(path, _trace(answer.moments), task.clues, task.origin())
+            if not self.json:
+                Console(stderr=True).print(f"Saved {path}.", soft_wrap=True, markup=False, highlight=False)
         return 0 if answer.verified else 1
 
     def _follow(self, task: _Task) -> _Answer:
@@ -146,8 +152,7 @@ class _Thinking:
         return _Answer(last.grid, np.nan_to_num(last.confidence), verified, last.step, moments)
 
     def _print(self, task: _Task, answer: _Answer, seconds: float) -> None:
-        console = Console(highlight=False)
-        console.print(Drawing(answer.grid, answer.cells, task.clues), soft_wrap=True)
+        Console().print(Drawing(answer.grid, answer.cells, task.clues), soft_wrap=True)
         right, wrong = (
             (
                 "the marked cells are a path from start to goal",
@@ -160,22 +165,25 @@ class _Thinking:
             verdict = f"[bold green]Verified[/]: {right}."
         else:
             verdict = f"[bold yellow]Not solved[/]: {wrong}; try more --steps or --trials."
-        sure, settled = answer.cells.mean(), settled_share(answer.cells, task.board == 0)
-        console.print(
+        sure, least = answer.cells.mean(), least_sure(answer.cells, task.board == 0)
+        # On standard error, so that standard output is a puzzle that can be read again.
+        Console(stderr=True, highlight=False).print(
             f"{verdict}\n{answer.steps:,} steps{', watched for' if self.watch else ' in'} {seconds:.1f} s; "
-            f"mean confidence {sure:.2f}, {settled:.0%} of the open cells settled.",
+            f"mean confidence {sure:.2f}, least {least:.2f}.",
             soft_wrap=True,
         )
-        for path in self.save:
-            console.print(f"Saved {path}.", soft_wrap=True, markup=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Maze(_Thinking):
-    """Solves a maze; exits with 0 if the answer is a path from start to goal, 1 if not, 2 for bad input."""
+    """Solves a maze; exits with 0 if the answer is a path from start to goal, 1 if not, 2 for bad input.
 
-    puzzle: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="FILE|-|TEXT")] = None
-    """A text file, a picture, `-` for standard input, or the maze itself; without it one is generated."""
+    For instance `cellwise solve maze --size 21 --watch`, `cellwise solve maze maze.png --save answer.gif` or
+    `cellwise solve maze - < maze.txt`. In text, # is a wall, S and G are the ends.
+    """
+
+    puzzle: Annotated[tyro.conf.Positional[str | None], option("FILE|-|TEXT", "a generated maze")] = None
+    """A text file, a picture, `-` for standard input, or the maze itself."""
     model: Annotated[str, tyro.conf.arg(metavar="NAME|DIR")] = "maze-ood"
     """A model that comes with the package, or the folder of your own."""
     size: int = 59
@@ -202,20 +210,33 @@ class Maze(_Thinking):
 
 @dataclass(frozen=True, kw_only=True)
 class Sudoku(_Thinking):
-    """Solves a Sudoku; exits with 0 if the answer obeys the rules, 1 if not, 2 for bad input."""
+    """Solves a Sudoku; exits with 0 if the answer obeys the rules, 1 if not, 2 for bad input.
+
+    For instance `cellwise solve sudoku puzzle.txt --model runs/sudoku-ood/model --watch`.
+    """
 
     puzzle: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE|-|TEXT")]
     """A text file, `-` for standard input, or the 81 cells themselves."""
-    model: Annotated[str, tyro.conf.arg(metavar="NAME|DIR")] = "sudoku-extreme"
+    model: Annotated[str, tyro.conf.arg(metavar="NAME|DIR")] = _SUDOKU_MODEL
     """A model that comes with the package, or the folder of your own."""
 
     def run(self) -> int:
         """Thinks, prints the answer and what the rules say about it."""
         self._check()
-        model = load(self.model)
+        board = sudoku.parse(_text(self.puzzle, _SUDOKU_CHARACTERS))
+        sudoku.check(board)
+        try:
+            model = load(self.model)
+        except ModelError:
+            if self.model != _SUDOKU_MODEL or _SUDOKU_MODEL in shipped():
+                raise
+            raise ModelError(
+                "No Sudoku model comes with this version; train one with `cellwise train sudoku-ood` "
+                "and name its folder with --model."
+            ) from None
         if model.puzzle != "sudoku":
             raise ConfigError(f"{model.name} solves mazes, not Sudokus; choose another model with --model.")
-        return self._solve(model, sudoku.parse(_text(self.puzzle, _SUDOKU_CHARACTERS)))
+        return self._solve(model, board)
 
 
 COMMANDS = {"maze": Maze, "sudoku": Sudoku}
@@ -279,7 +300,7 @@ def _summary(task: _Task, answer: _Answer, seconds: float) -> dict[str, Any]:
         "answer": task.text(answer.grid),
         "verified": answer.verified,
         "confidence": round(float(answer.cells.mean()), 4),
-        "settled": round(settled_share(answer.cells, task.board == 0), 4),
+        "least_confidence": round(least_sure(answer.cells, task.board == 0), 4),
         "steps": answer.steps,
         "seconds": round(seconds, 3),
     }

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from .. import api, benchmarks
 from ..errors import ConfigError
 from ..training.interrupt import Stopped
 from ..training.recipe import Recipe
+from .arguments import option
+from .console import Console
 
 
 def _changes(kind: type) -> type:
@@ -31,12 +32,12 @@ def _changes(kind: type) -> type:
             part = _changes(typing.cast(type, hint))
             fields.append((field.name, part, dataclasses.field(default=part())))
         else:
-            option = tyro.conf.arg(
+            shown = tyro.conf.arg(
                 help=about.get(field.name, ""),
                 metavar=_metavar(hint),
                 help_behavior_hint="(default: the preset's)",
             )
-            fields.append((field.name, Annotated[hint | None, option], dataclasses.field(default=None)))
+            fields.append((field.name, Annotated[hint | None, shown], dataclasses.field(default=None)))
     return dataclasses.make_dataclass(kind.__name__, fields, frozen=True, namespace={"__doc__": kind.__doc__})
 
 
@@ -72,17 +73,18 @@ class Train:
 
     Ctrl-C saves and says how to go on. A run that was interrupted in any way goes on with --resume and ends
     with the very numbers of a run that was not.
+    For instance `cellwise train maze-laptop --out runs/laptop --recipe.steps 600`.
     """
 
-    preset: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="PRESET")] = None
+    preset: Annotated[tyro.conf.Positional[str | None], option("PRESET")] = None
     """What to train; --list shows all."""
-    list: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    list: bool = False
     """Show the presets."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """The folder of the run; runs/PRESET by default."""
-    seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """What all randomness comes from; 0 by default, or the seed of the run that is resumed."""
-    resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    out: Annotated[Path | None, option("DIR", "runs/PRESET")] = None
+    """The folder of the run."""
+    seed: Annotated[int | None, option("INT", "0, or the seed of the run that is resumed")] = None
+    """What all randomness comes from."""
+    resume: bool = False
     """Go on with the run in DIR."""
     log_every: int = 25
     """Iterations between two lines of metrics.jsonl."""
@@ -90,7 +92,7 @@ class Train:
     """Iterations between two checkpoints: the most that a crash can cost."""
     check_every: int = 500
     """Iterations between two checks on boards that are not trained on."""
-    tensorboard: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    tensorboard: bool = False
     """Also write TensorBoard files into DIR/tensorboard."""
     recipe: RecipeChanges = NO_CHANGES  # type: ignore[valid-type]
     """What to change in the preset's recipe."""

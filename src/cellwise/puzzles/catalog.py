@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import ConfigError, DataError
+from ..names import nearest
 from . import archive
 from .board import Boards
 from .maze_path import judge
@@ -73,11 +74,14 @@ class Dataset:
         named = [split for split in self.splits if split.name == name]
         if not named:
             choices = ", ".join(dict.fromkeys(split.name for split in self.splits))
-            raise ConfigError(f"{self.name} has no split `{name}`; choose one of {choices}.")
+            raise ConfigError(f"{self.name} has no split {name!r}; choose one of: {choices}.")
         sized = [split for split in named if split.size == size] or (named if size is None else [])
         if len(sized) != 1:
-            sizes = ", ".join(str(split.size) for split in named if split.size) or "none, leave it out"
-            raise ConfigError(f"{self.name} {name} has no size {size}; name one of its sizes: {sizes}.")
+            sizes = ", ".join(str(split.size) for split in named if split.size)
+            if not sizes:
+                raise ConfigError(f"{self.name} {name} has boards of one size only; leave out the size.")
+            problem = "has several sizes" if size is None else f"has no size {size}"
+            raise ConfigError(f"{self.name} {name} {problem}; name one of its sizes: {sizes}.")
         return sized[0]
 
     def files_of(self, split: str | None = None, size: int | None = None) -> tuple[File, ...]:
@@ -93,7 +97,7 @@ class Dataset:
 def find(name: str) -> Dataset:
     """The dataset of that name."""
     if name not in DATASETS:
-        raise ConfigError(f"There is no dataset `{name}`; choose one of {', '.join(DATASETS)}.")
+        raise ConfigError(nearest("dataset", name, DATASETS))
     return DATASETS[name]
 
 

@@ -40,8 +40,8 @@ def read_picture(
     ends = grid == START
     if ends.sum() > 2 and (count_neighbours(ends[None])[0] > 0)[ends].all():
         raise PuzzleError(
-            f"The endpoints in {name} are larger than its finest detail of {side} x {side} pixels, so its "
-            "cells do not lie on a grid; draw walls, ways and endpoints as equal squares."
+            f"The colours in {name} are larger than its finest detail of {side} x {side} pixels; draw walls, "
+            "ways and the two endpoints as equal squares, and colour nothing else, no path either."
         )
     if ends.sum() != 2:
         raise PuzzleError(

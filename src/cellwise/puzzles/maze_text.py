@@ -26,9 +26,9 @@ def parse(text: str, vocabulary: Vocabulary = Vocabulary.ALIKE) -> UInt8[np.ndar
     free cells, nothing tells a stripped end from a character that is missing elsewhere. Whether the maze can
     be solved is for `check` to say.
     """
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     body = text.strip("\n")
-    if not body:
+    if not body.strip():
         raise PuzzleError(f"The maze is empty; {_LEGEND}.")
     top = len(text) - len(text.lstrip("\n")) + 1
     lines = body.split("\n")

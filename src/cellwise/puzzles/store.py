@@ -194,7 +194,7 @@ def listing() -> list[Entry]:
     for dataset in catalog.DATASETS.values():
         folder = data_folder() / dataset.name
         recorded = _manifest(folder)
-        here = {file: entry for file, entry in recorded.items() if (folder / file).is_file()}
+        here = {file: entry for file, entry in recorded.items() if _has_size(folder / file, entry)}
         missing = [file for file in dataset.files if not any(name in here for name in _names(file))]
         names = {
             use: [part.name for part in dataset.splits if part.trainable == use] for use in (True, False)
@@ -264,7 +264,11 @@ def _manifest(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _is_whole(path: Path, entry: dict[str, Any]) -> bool:
-    return path.is_file() and path.stat().st_size == entry["bytes"] and sha256_of(path) == entry["sha256"]
+    return _has_size(path, entry) and sha256_of(path) == entry["sha256"]
+
+
+def _has_size(path: Path, entry: dict[str, Any]) -> bool:
+    return path.is_file() and path.stat().st_size == entry["bytes"]
 
 
 def _names(file: File) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import importlib
 import io
 import itertools
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -163,7 +164,10 @@ def _save_mp4(path: str | os.PathLike[str], trace: Trace, clues: UInt8[np.ndarra
             quality=8,
             output_params=["-f", "mp4"],
         )
-        film.send(None)
+        with warnings.catch_warnings():
+            # JAX warns of the fork that starts ffmpeg, but the child runs another program at once.
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+            film.send(None)
         for pixels in drawn:
             film.send(np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge"))
         film.close()

@@ -20,17 +20,14 @@ from ..puzzles import maze_text, sudoku
 from ..puzzles.maze import PATH, START
 from .palette import DARK, LIGHT, Colour, Palette, digit_colours, maze_colours
 
-SETTLED = 0.95
-"""A cell more confident than this counts as settled."""
-
 _LONGEST_PAUSE = 0.15  # Seconds a frame stays on the screen when there are few of them.
 _DRAWING_SHARE = 0.1  # Of the time, once drawing can no longer keep up with the automaton.
 _WARM_UP = 1  # The frame up to which the speed is not counted, because making it includes compiling.
 
 
-def settled_share(confidence: Float32[np.ndarray, "h w"], open_cells: Bool[np.ndarray, "h w"]) -> float:
-    """How many of the open cells, those that are not given, are settled."""
-    return float((confidence[open_cells] > SETTLED).mean()) if open_cells.any() else 1.0
+def least_sure(confidence: Float32[np.ndarray, "h w"], open_cells: Bool[np.ndarray, "h w"]) -> float:
+    """How sure the most doubtful of the open cells, those that are not given, is."""
+    return float(confidence.min(where=open_cells, initial=1.0))
 
 
 def plain_text(grid: UInt8[np.ndarray, "h w"], clues: UInt8[np.ndarray, "9 9"] | None = None) -> str:
@@ -192,6 +189,6 @@ def _status(frame: Frame, open_cells: Bool[np.ndarray, "h w"], speed: float | No
     parts = [
         f"step {frame.step}",
         f"confidence {frame.confidence.mean():.2f}",
-        f"settled {settled_share(frame.confidence, open_cells):.0%}",
+        f"least {least_sure(frame.confidence, open_cells):.2f}",
     ]
     return Text(" · ".join(parts if speed is None else [*parts, f"{speed:,.0f} steps/s"]), no_wrap=True)

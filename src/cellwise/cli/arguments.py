@@ -1,0 +1,72 @@
+"""The words of a command line as a command, or one sentence that says which of them is wrong."""
+
+import contextlib
+import io
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import tyro
+
+from ..errors import ConfigError
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def option(metavar: str, default: str = "") -> Any:
+    """How help shows an option that may be left out: its value, and what is taken without it."""
+    hint = f"(default: {default})" if default else ""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=hint)
+
+
+def parse(command: Any, prog: str, words: Sequence[str]) -> Any:
+    """The command that the words describe; a ConfigError if they describe none."""
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told):
+            return tyro.cli(command, prog=prog, args=words, config=(tyro.conf.FlagCreatePairsOff,))
+    except SystemExit as stop:
+        if not stop.code:  # It was asked for help and has given it.
+            raise
+        raise ConfigError(sentence(told.getvalue(), prog, words)) from None
+
+
+def sentence(box: str, prog: str, words: Sequence[str]) -> str:
+    """What a framed message of tyro says, in the manner of this project."""
+    _, *lines = (text for line in _COLOUR.sub("", box).splitlines() if (text := line.strip(" │╭╮╰╯─")))
+    lines = [line for line in lines if line.strip("-")]
+    told = " ".join(lines)
+    helper = re.search(r"(?:run|see|run:) (cellwise[\w -]*) --help", told)
+    look = f"see `{helper[1] if helper else prog} --help`."
+    if found := re.match(r"Unrecognized options: (.+?)(?:,| Available| Perhaps| For full)", told):
+        near = next((line.split()[0] for line in lines if line.startswith("--")), None)
+        names = re.search(r"Available subcommands: (.*?) For full", told)
+        hint = f"did you mean {near}?" if near else look
+        return f"{prog} knows no {found[1]!r}; {f'choose one of: {names[1]}.' if names else hint}"
+    if found := re.match(r"Error parsing (\S+):", told):
+        usage = next((line for line in lines if line.startswith(found[1] + " ")), found[1])
+        return f"{found[1]} cannot be {_given(found[1], words)!r}; write it as `{usage}`, {look}"
+    if found := re.match(r"invalid choice '(.*?)' for argument '(.*?)'\. Expected one of \((.*?)\)", told):
+        choices = sorted(name for name in re.findall(r"'(.*?)'", found[3]) if name != "None")
+        return f"{found[2]} cannot be {found[1]!r}; choose one of: {', '.join(choices)}."
+    if found := re.match(r"Missing value for argument .*?(--[\w.-]+)", told):
+        return f"{found[1]} lacks a value; {look}"
+    if told.startswith("Missing from"):
+        return f"{prog} lacks {lines[1]}; {look}"
+    if found := re.match(r"Expected one of \{(.*?)\}", told):
+        return f"{prog} lacks a subcommand; choose one of: {found[1]}."
+    return f"{prog} cannot be called like this ({told.partition(' For full')[0].rstrip('.')}); {look}"
+
+
+def _given(option: str, words: Sequence[str]) -> str:
+    """What was given to an option."""
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name == option:
+            return value if equals else " ".join(itertools.takewhile(_is_value, words[place + 1 :]))
+    return ""
+
+
+def _is_value(word: str) -> bool:
+    return not word.startswith("--")
