@@ -8,15 +8,19 @@ goes on where it stopped when the command is given again. Writes results/maze-oo
 """
 
 import argparse
+import ast
 import json
+import shlex
+import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from cellwise import environment
+from cellwise import environment, train
 from cellwise.benchmarks import PRESETS, maze_ood
 from cellwise.benchmarks.preset import Case
 from cellwise.evaluation import PRECISION, Row, evaluate
@@ -24,7 +28,6 @@ from cellwise.files import write_text
 from cellwise.model import Model, load
 from cellwise.puzzles.maze_generator import generate
 from cellwise.training import folder
-from cellwise.training.loop import train
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = (
@@ -51,15 +54,22 @@ def validation(size: int) -> Case:
     )
 
 
-def trained(preset: str, seed: int, out: Path, console: Console) -> tuple[Model, float]:
+def trained(preset: str, seed: int, out: Path, overrides: dict[str, Any]) -> tuple[Model, float]:
     """The model of one seed and the seconds that its training took, with compilation and checks."""
-    job = PRESETS[preset].job(PRESETS[preset].recipe, seed)
     run = out / f"seed-{seed}"
     began = time.monotonic()
     if not (folder.holds_run(run) and folder.is_complete(run)):
-        command = f"cellwise train {preset} --seed {seed} --out runs/{preset}"
-        train(job, run, resume=folder.holds_run(run), save_every=2_500, console=console, command=command)
+        train(preset, run, seed, resume=folder.holds_run(run), save_every=2_500, **overrides)
     return load(run / "model"), time.monotonic() - began
+
+
+def override(text: str) -> tuple[str, Any]:
+    """`schedule__peak=1e-3` as a name and a value."""
+    name, _, value = text.partition("=")
+    try:
+        return name, ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        return name, value
 
 
 def main() -> None:
@@ -71,14 +81,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--cases", nargs="+", default=["59:1000", "201:40"], metavar="SIZE:MAZES")
     parser.add_argument("--validate", nargs="*", default=["59:200", "201:12"], metavar="SIZE:MAZES")
+    parser.add_argument(
+        "--set", type=override, nargs="*", default=[], metavar="FIELD=VALUE", dest="overrides"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs")
     parser.add_argument("--result", type=Path, default=ROOT / "results" / "maze-ood-seeds.json")
     asked = parser.parse_args()
-    console = Console(stderr=True)
+    console = Console()
 
     kinds = {"rows": (asked.cases, maze_ood.sized), "validation": (asked.validate, validation)}
     document = {
-        "command": f"python tools/seeds.py --preset {asked.preset} --out runs/{asked.preset}",
+        "command": shlex.join(["python", "tools/seeds.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).date().isoformat(),
         "device": environment.device(),
         "commit": environment.commit(),
@@ -88,7 +101,7 @@ def main() -> None:
         **{kind: [] for kind in kinds},
     }
     for seed in asked.seeds:
-        model, seconds = trained(asked.preset, seed, asked.out, console)
+        model, seconds = trained(asked.preset, seed, asked.out, dict(asked.overrides))
         iterations = model.provenance["iterations"]
         document["training"].append({"seed": seed, "iterations": iterations, "seconds": round(seconds, 1)})
         for kind, (cases, make) in kinds.items():

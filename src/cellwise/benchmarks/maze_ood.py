@@ -57,12 +57,8 @@ RELEASED = Recipe(
 
 RECIPE = replace(
     RELEASED,
-    steps=20_000,
-    schedule=Schedule(first=0.0, peak=2e-3, last=0.0, warmup=200, shape="cosine"),
-    batch=128,
-    pool=512,
-    fresh=32,
-    swap=0.2,
+    schedule=Schedule(first=0.0, peak=2e-3, last=0.0, warmup=100, shape="cosine"),
+    noise=replace(RELEASED.noise, when=0.3),
     augment_per="sample",
 )
 """What we ship: see docs/maze.md for how it was found."""
@@ -129,7 +125,7 @@ MAZE_LAPTOP = replace(
         batch=32,
         pool=128,
         fresh=8,
-        swap=0.1,
+        noise=RELEASED.noise,
         rollout=64,
         chunk=64,
     ),
