@@ -39,6 +39,9 @@ def card(model: Model) -> str:
         "versions": ", ".join(f"{name} {number}" for name, number in made["versions"].items()),
         "matrix products": f"float32, precision {made['matmul_precision']}",
     }
+    seeds = ROOT / "results" / f"{model.name}-seeds.json"
+    if seeds.exists():
+        facts |= among(json.loads(seeds.read_text()), made)
     lines = [f"# {model.name}", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in facts.items()]
     for path in sorted((ROOT / "results").glob(f"{model.name}*.json")):
@@ -46,6 +49,18 @@ def card(model: Model) -> str:
         if document.get("model_provenance") == made:
             lines += ["", *scores(document)]
     return "\n".join([*lines, "", "Made by `tools/ship.py`; do not edit.", ""])
+
+
+def among(document: dict[str, Any], made: dict[str, Any]) -> dict[str, str]:
+    """How long the model's training took and how its seed was chosen, if it is one of these."""
+    runs = {run["seed"]: run for run in document["training"]}
+    if document["commit"] != made.get("commit") or made["seed"] not in runs:
+        return {}
+    cases = sorted({f"{row['boards']} {row['data']}" for row in document["validation"]})
+    return {
+        "training time": f"{runs[made['seed']]['seconds']:.0f} s, with compilation and checks",
+        "chosen": f"the best of seeds {', '.join(map(str, runs))} on {' and '.join(cases)}",
+    }
 
 
 def scores(document: dict[str, Any]) -> list[str]:
