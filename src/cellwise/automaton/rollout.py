@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float32, Int32
 
-from ..kernels import resident
+from ..kernels import resident, streamed
 from ..kernels.bits import Keys, Step
-from ..kernels.dispatch import Noise, Path, Rate, Resident
+from ..kernels.dispatch import Noise, Path, Rate, Resident, Streamed
 from ..kernels.reference import State
 from ..kernels.spec import StepSpec, Weights
 
@@ -59,6 +59,12 @@ def rollout(
         call = path.call(spec, rate, None if _silent(noise) else noise)
         return resident.rollout(call, weights, state, plan, keys, first, steps)
 
+    if isinstance(path, Streamed):
+        if path.takes(rate):
+            streaming = path.call(spec, state.shape[1:3], rate, None if _silent(noise) else noise)
+            return streamed.rollout(streaming, weights, state, plan, keys, first, steps)
+        path = path.otherwise
+
     def body(i: Array, state: State) -> State:
         moved = one_step(spec, weights, state, plan, keys, first + i, path=path, rate=rate, noise=noise)
         return moved if steps.ndim == 0 else jnp.where((i < steps)[:, None, None, None], moved, state)
@@ -90,6 +96,23 @@ def learn(
     if isinstance(path, Resident) and path.learns(spec, plan, rate):
         call = path.call(spec, rate, None if _silent(noise) else noise, keep=steps)
         return _learn_in_one(call, weights, state, plan, keys, first, target, channel=channel, judged=judged)
+
+    if isinstance(path, Streamed):
+        if path.takes(rate):
+            last = channel + target.shape[-1]
+            first_unit = channel // streamed.UNIT
+            units = (first_unit, -(-last // streamed.UNIT) - first_unit) if judged == "all" else None
+            streaming = path.call(
+                spec, state.shape[1:3], rate, None if _silent(noise) else noise, steps, units
+            )
+            seen, state = streamed.trajectory(streaming, weights, state, plan, keys, first)
+            if seen is None:
+                return jnp.mean(jnp.square(state[..., channel:last] - target))[None], state
+            begin = channel - streamed.UNIT * first_unit
+            answers = seen[..., begin : begin + target.shape[-1]]
+            wanted = target.reshape(len(target), 1, -1, target.shape[-1])
+            return jnp.mean(jnp.square(answers - wanted), axis=(0, 2, 3)), state
+        path = path.otherwise
 
     def body(state: State, i: Array) -> tuple[State, Array]:
         state = one_step(spec, weights, state, plan, keys, first + i, path=path, rate=rate, noise=noise)

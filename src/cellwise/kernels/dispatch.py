@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32, Int32
 
-from . import bits, compact, reference, resident
+from . import bits, compact, reference, resident, streamed
 from .bits import Keys, Step
 from .reference import State
 from .spec import StepSpec, Weights
@@ -189,6 +189,59 @@ class Resident:
         return resident.Call(spec, float(rate), noise, exact_products(), keep)
 
 
+@dataclass(frozen=True)
+class Streamed:
+    """Every cell of rules with attention on a Hopper GPU, all steps of a rollout in one launch.
+
+    It rounds the factors of products to bf16. Where that is not asked for, and for a single step or cells
+    with rates of their own, `otherwise` takes its place.
+    """
+
+    name: str = "streamed"
+
+    @property
+    def otherwise(self) -> Path:
+        """The path for all else; it makes the same plan."""
+        return Reference()
+
+    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> Array:
+        """Which cells are given."""
+        return given
+
+    def step(
+        self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
+    ) -> State:
+        """One step of every cell."""
+        return self.otherwise.step(spec, weights, state, plan, keys, step, rate)
+
+    def kick(self, spec: StepSpec, state: State, plan: Array, keys: Keys, step: Step, noise: Noise) -> State:
+        """Noise on every entry that is not frozen."""
+        return self.otherwise.kick(spec, state, plan, keys, step, noise)
+
+    def takes(self, rate: Rate) -> bool:
+        """Whether many steps at this rate go in one launch."""
+        return isinstance(rate, float | int) and rounded_products()
+
+    def call(
+        self,
+        spec: StepSpec,
+        size: tuple[int, int],
+        rate: Rate,
+        noise: Noise | None,
+        keep: int = 0,
+        answers: tuple[int, int] | None = None,
+    ) -> streamed.Call:
+        """What the kernel is compiled for."""
+        assert isinstance(rate, float | int)
+        return streamed.Call(spec, size, float(rate), noise, keep, answers)
+
+
+def rounded_products() -> bool:
+    """Whether factors of products are to be rounded to bf16, by `jax.default_matmul_precision`."""
+    chosen = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+    return str(chosen).lower() in ("bfloat16", "bf16_bf16_f32")
+
+
 def exact_products() -> bool:
     """Whether float32 products must be as good as float32, by `jax.default_matmul_precision`."""
     chosen = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
@@ -219,9 +272,20 @@ def resident_refusal(spec: StepSpec) -> str | None:
     return compact_refusal(spec) or resident.refusal(spec)
 
 
+def streamed_refusal(spec: StepSpec) -> str | None:
+    """Why `Streamed` does not run this rule here and now, or None."""
+    if reason := streamed.refusal(spec):
+        return reason
+    return None if rounded_products() else "it rounds factors of products to bf16, which was not asked for"
+
+
 def verdicts(spec: StepSpec) -> list[Verdict]:
     """Every path with its reason for refusing this rule, in the order of preference."""
-    refusals = {"resident": resident_refusal, "compact": compact_refusal}
+    refusals = {
+        "resident": resident_refusal,
+        "streamed": streamed_refusal,
+        "compact": compact_refusal,
+    }
     return [Verdict(name, refusal(spec)) for name, refusal in refusals.items()] + [Verdict("reference", None)]
 
 
@@ -229,4 +293,5 @@ def choose(spec: StepSpec, free: int) -> Path:
     """The fastest path for this rule on boards with at most `free` cells that are not given."""
     if compact_refusal(spec) is None:
         return (Compact if resident_refusal(spec) else Resident)(max(free, 1))
-    return Reference()
+    # How products are rounded is known only when a rollout is traced.
+    return Reference() if streamed.refusal(spec) else Streamed()

@@ -1,0 +1,210 @@
+"""Rules with attention in one launch, against the oracle and against the same roundings step after step.
+
+Each test runs twice: the kernel's own source on a CPU (`emulated.py`), in every run of the suite, and the
+compiled kernel on a GPU with `tools/gpu_test.py`.
+"""
+
+import functools
+import re
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import emulated
+import oracle
+import rules
+from cellwise.automaton import rollout
+from cellwise.automaton.rule import FIXED
+from cellwise.kernels import dispatch, launch, nvrtc, reference, streamed
+from cellwise.kernels.dispatch import Noise, Reference, Streamed
+from rules import Rule, boards_for, keys_of, lively_weights, on_device, sudoku_automaton
+
+RATE = 0.7
+FIRST, STEPS, LEARNED = (5, 9, 0, 6), (3, 0, 2, 1), 3
+NOISE = Noise(when=0.6, where=0.5, size=0.2, until=7)
+MIXED = (1.0, 0.0, 0.6, 0.3)
+SMALL = sudoku_automaton(64, 8, 128)
+RULES = {
+    "small": Rule(SMALL, rules.orthonormal_tokens(10, 32, 0), True),
+    "small shared": Rule(SMALL, rules.orthonormal_tokens(10, 32, 0), False),
+    "sudoku-ood": rules.RULES["sudoku-ood"],
+    "sudoku-extreme": Rule(rules.SUDOKU_EXTREME, rules.orthonormal_tokens(10, 32, 0), True),
+}
+CASES = {
+    # A board for each block; several boards, a tile that is not full and one of a single warpgroup; zeros beyond.
+    "small, a board each": ("small", {}, (9, 9), 8),
+    "small, boards together": ("small", {}, (9, 9), 2),
+    "small, shared, zeros beyond": ("small shared", {"padding": "zero"}, (4, 5), 1),
+    "small, all frozen": ("small", {"frozen": 64}, (3, 4), 2),
+    "sudoku-ood": ("sudoku-ood", {}, (5, 6), 2),
+    "sudoku-extreme": ("sudoku-extreme", {}, (3, 5), 1),
+}
+
+
+@pytest.fixture(params=["emulated", pytest.param("gpu", marks=pytest.mark.gpu)])
+def machine(request, monkeypatch):
+    """Where kernels run; the tests of emulated ones need a C++ compiler."""
+    if request.param == "gpu":
+        if reason := launch.hopper_refusal():
+            pytest.fail(f"these tests were asked for, but {reason}")
+        emulated.count(monkeypatch)
+    elif emulated.COMPILER is None:
+        pytest.skip("there is no C++ compiler (g++ or clang++) to build the emulated kernels with")
+    else:
+        emulated.install(monkeypatch)
+    emulated.launches.clear()
+    with jax.default_matmul_precision("bfloat16"):
+        yield request.param
+    assert emulated.launches, "no kernel ran, so nothing was tested"
+
+
+@pytest.fixture(params=CASES)
+def case(request, machine, monkeypatch):
+    """A rule, boards, weights and a first state, small enough for the oracle."""
+    name, change, size, multiprocessors = CASES[request.param]
+    monkeypatch.setattr(launch, "multiprocessors", lambda: multiprocessors)
+    return made(monkeypatch, name, size, change)
+
+
+def made(monkeypatch, name, size, change=(), shares=MIXED):
+    monkeypatch.setitem(rules.RULES, name, RULES[name])
+    automaton = RULES[name].automaton
+    automaton = replace(automaton, step=replace(automaton.step, **dict(change)))
+    return Case(automaton, boards_for(automaton, shares, size), lively_weights(name, size))
+
+
+class Rounded(Reference):
+    """The definition with factors rounded where the kernel rounds them, and gradients as if they were not."""
+
+    def step(self, spec, weights, state, plan, keys, step, rate):
+        b, h, w, c = state.shape
+        fire = dispatch.bits.chance(
+            dispatch.bits.at_cells(
+                dispatch.bits.at_step(keys, dispatch.bits.FIRE, step),
+                jnp.arange(h * w, dtype=jnp.int32)[None],
+            ),
+            rate,
+        )
+        frozen = reference.frozen_entries(spec, plan)
+        state = jnp.where(frozen, jax.lax.stop_gradient(state), state)
+        values = rounded(exactly(rounded(state), rounded(weights["perceive.value"].reshape(c, c)).T))
+        as_they_are = jnp.eye(c, dtype=jnp.float32).reshape(weights["perceive.value"].shape)
+        with jax.default_matmul_precision("highest"):
+            z = reference.perceive(spec, weights | {"perceive.value": as_they_are}, values)
+        hidden = exactly(rounded(z), rounded(weights["update.w_in"])) + weights["update.b_in"][None, None, None]
+        change = exactly(rounded(jax.nn.relu(hidden)), rounded(weights["update.w_out"]).T)
+        change = change + weights["update.b_out"][None, None, None]
+        change = jnp.where(fire.reshape(b, h, w, 1) & ~frozen, change, 0.0)
+        return reference.advance(spec, state, change)
+
+
+def exactly(a, b):
+    return jnp.matmul(a, b, precision="highest")
+
+
+def rounded(x):
+    return x + jax.lax.stop_gradient(x.astype(jnp.bfloat16).astype(jnp.float32) - x)
+
+
+class Case:
+    def __init__(self, automaton, boards, weights):
+        self.automaton, self.spec, self.boards, self.weights = automaton, automaton.step, boards, weights
+        begin = oracle.start(
+            self.spec, automaton.layout, weights["layout.tokens"], boards.tokens, boards.given, boards.keys
+        )
+        self.state = np.float32(begin)
+
+    def rolled(self, path, rate=RATE, noise=NOISE, boards=slice(None)):
+        many = len(self.state)
+        return np.asarray(
+            rolled(
+                on_device(self.weights),
+                jnp.asarray(self.state[boards]),
+                jnp.asarray(self.boards.given[boards]),
+                keys_of(self.boards)[boards],
+                jnp.array(FIRST[:many], jnp.int32)[boards],
+                jnp.array(STEPS[:many], jnp.int32)[boards],
+                spec=self.spec,
+                path=path,
+                rate=rate,
+                noise=noise,
+            )
+        )
+
+    def believed(self, judged):
+        """What learning finds step after step, on a CPU."""
+        with jax.default_device(jax.devices("cpu")[0]):
+            return self.learned(Rounded(), judged)
+
+    def learned(self, path, judged):
+        """The errors, the last state, and the gradients of a number made of both."""
+        rng = np.random.default_rng(3)
+        width = self.automaton.layout.write
+        trained = {name: array for name, array in self.weights.items() if name not in FIXED}
+        fixed = {name: array for name, array in self.weights.items() if name in FIXED}
+        return learned(
+            on_device(trained),
+            jnp.asarray(self.state),
+            on_device(fixed),
+            jnp.asarray(self.boards.given),
+            keys_of(self.boards),
+            jnp.array(FIRST[: len(self.state)], jnp.int32),
+            jnp.asarray(np.float32(rng.standard_normal((*self.state.shape[:3], width)))),
+            jnp.asarray(np.float32(rng.standard_normal(self.state.shape))),
+            spec=self.spec,
+            path=path,
+            judged=judged,
+        )
+
+
+@functools.partial(jax.jit, static_argnames=("spec", "path", "rate", "noise"))
+def rolled(weights, state, given, keys, first, steps, *, spec, path, rate, noise):
+    plan = path.plan(spec, given)
+    return rollout.rollout(spec, weights, state, plan, keys, first, steps, path=path, rate=rate, noise=noise)
+
+
+@functools.partial(jax.jit, static_argnames=("spec", "path", "judged"))
+def learned(trained, state, fixed, given, keys, first, target, probe, *, spec, path, judged):
+    def judge(trained, state):
+        how = {"path": path, "rate": RATE, "noise": NOISE, "channel": 0, "judged": judged}
+        plan = path.plan(spec, given)
+        errors, end = rollout.learn(spec, trained | fixed, state, plan, keys, first, LEARNED, target, **how)
+        order = jnp.arange(1, len(errors) + 1, dtype=jnp.float32)
+        return target.size * jnp.sum(errors * order) + jnp.sum(end * probe), (errors, end)
+
+    (_, seen), gradients = jax.value_and_grad(judge, argnums=(0, 1), has_aux=True)(trained, state)
+    return *seen, *gradients
+
+
+def test_states_are_those_of_the_oracle_but_for_rounding(case):
+    found, same = case.rolled(Streamed()), case.rolled(Rounded())
+    # Numbers that lie between two bf16 numbers may go to the other one, because sums are taken in another order.
+    np.testing.assert_allclose(found, same, atol=1e-3)
+    assert np.linalg.norm(found - same) < 5e-4 * np.linalg.norm(same)
+    weights = oracle.float64(case.weights)
+    for i, (first, steps) in enumerate(zip(FIRST, STEPS, strict=True)):
+        one = slice(i, i + 1)
+        begin = np.float64(case.state[one])
+        how = (case.boards.given[one], case.boards.keys[one], first, steps, RATE, NOISE)
+        believed = [begin, *oracle.rollout(case.spec, weights, begin, *how)][-1]
+        assert np.linalg.norm(found[one] - believed) < 2e-3 * np.linalg.norm(believed)
+    moved = np.abs(found - case.state).max()
+    assert moved < 1e-5 if case.spec.frozen == case.spec.channels and case.boards.given.all() else moved > 0.1
+
+
+@pytest.mark.parametrize("judged", ["all", "last"])
+def test_learning_is_that_of_step_after_step(case, judged):
+    wanted = case.believed(judged)
+    errors, end, of_weights, of_state = case.learned(Streamed(), judged)
+    np.testing.assert_allclose(errors, wanted[0], rtol=1e-3)
+    np.testing.assert_allclose(end, wanted[1], atol=1e-3)
+    for name, slope in {**wanted[2], "state": wanted[3]}.items():
+        found = of_state if name == "state" else of_weights[name]
+        assert float(jnp.abs(slope).max()) > 1e-2, name
+        # Gradients have eight bits on their way back, as factors have.
+        assert np.linalg.norm(found - slope) < 1e-2 * np.linalg.norm(slope), name
+    frozen = case.boards.given[..., None] & (np.arange(case.spec.channels) < case.spec.frozen)
+    assert (np.asarray(of_state)[frozen] == 0).all()
