@@ -324,7 +324,9 @@ def test_a_run_from_before_recipes_had_a_precision_goes_on(undisturbed):
     folder.save(dataclasses.replace(checkpoint, identity=after))
     model, text = run(resume=True)
     assert "goes on after iteration 10" in text
-    assert model.weights["update.w_in"].tobytes() == load(undisturbed / "model").weights["update.w_in"].tobytes()
+    assert (
+        model.weights["update.w_in"].tobytes() == load(undisturbed / "model").weights["update.w_in"].tobytes()
+    )
 
 
 def test_other_software_is_mentioned(undisturbed):

@@ -99,7 +99,7 @@ def learn(
         seen, state = attention.trajectory(call, weights, state, about)
         if seen is None:
             return jnp.mean(jnp.square(state[..., channel:last] - target))[None], state
-        return jnp.mean(jnp.square(seen - attention.rows(target)[None]), axis=(1, 2)), state
+        return jnp.mean(jnp.square(seen - attention.matrix(call, target)[None]), axis=(1, 2)), state
 
     def body(state: State, i: Array) -> tuple[State, Array]:
         state = one_step(spec, weights, state, plan, keys, first + i, path=path, rate=rate, noise=noise)
