@@ -11,7 +11,7 @@ products over all steps, boards and cells.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +22,10 @@ from jaxtyping import BFloat16, Bool, Float32, Int32
 from . import launch
 from .bits import Keys
 from .launch import Kernel
+from .noise import Noise
 from .reference import State
 from .resident import SHARED_BYTES, below
 from .spec import OFFSETS, StepSpec, Weights
-
-if TYPE_CHECKING:
-    from .dispatch import Noise  # The dispatcher imports this module.
 
 NAMES = (
     "perceive.attention",
@@ -57,11 +55,17 @@ class Call:
     spec: StepSpec
     size: tuple[int, int]
     rate: float
-    noise: "Noise | None"
+    noise: Noise | None
     keep: int = 0
     """The steps to keep all of, or 0 to keep none."""
     answers: tuple[int, int] | None = None
-    """When learning from every step: the first unit of the answer and how many there are."""
+    """When learning from every step, the channels that are judged."""
+
+    @property
+    def answer_units(self) -> tuple[int, int]:
+        """The first of the units that hold the judged channels, and how many there are."""
+        first, last = self.answers or (0, 0)
+        return first // UNIT, -(-last // UNIT) - first // UNIT
 
     @property
     def cells(self) -> int:
@@ -91,7 +95,7 @@ class Call:
         if self.keep:
             definitions["KEEP"] = 1
         if self.answers is not None:
-            definitions |= {"ANSWER_FIRST": self.answers[0], "ANSWERS": self.answers[1]}
+            definitions |= dict(zip(("ANSWER_FIRST", "ANSWERS"), self.answer_units, strict=True))
         if self.noise is not None:
             definitions |= {
                 "NOISE": 1,
@@ -145,7 +149,7 @@ def rollout(
     """The state after steps `first … first + steps - 1` of each board, not differentiable."""
     b, c = len(state), call.spec.channels
     steps = jnp.broadcast_to(steps, keys.shape).astype(jnp.int32)
-    operands, blocks = _operands(call, weights, _rows(state), given, keys, first, steps)
+    operands, blocks = _operands(call, weights, rows(state), given, keys, first, steps)
     results = [
         jax.ShapeDtypeStruct((b, call.cells, c), jnp.float32),
         jax.ShapeDtypeStruct((b, 2, call.cells, c), jnp.bfloat16),
@@ -157,15 +161,20 @@ def rollout(
 def trajectory(
     call: Call, weights: Weights, state: State, given: Bool[Array, "b h w"], keys: Keys, first: Array
 ) -> tuple[Float32[Array, "b steps n k"] | None, State]:
-    """The units of the answer after each of the kept steps, and the state after the last; differentiable."""
+    """The judged channels after each of the kept steps, and the state after the last; differentiable."""
     trained = {name: weights[name] for name in NAMES}
     first = jnp.broadcast_to(first, keys.shape).astype(jnp.int32)
-    answers, last = _trajectory(call, trained, _rows(state), (given, keys, first))
+    units, last = _trajectory(call, trained, rows(state), (given, keys, first))
+    answers = None
+    if call.answers is not None:
+        before = UNIT * call.answer_units[0]
+        answers = units[..., call.answers[0] - before : call.answers[1] - before]
     return answers, last.reshape(state.shape)
 
 
-def _rows(state: State) -> Float32[Array, "b n c"]:
-    return state.reshape(len(state), -1, state.shape[-1])
+def rows(grid: Float32[Array, "b h w k"]) -> Float32[Array, "b n k"]:
+    """The cells of each board in a row."""
+    return grid.reshape(len(grid), -1, grid.shape[-1])
 
 
 def _operands(
@@ -281,7 +290,7 @@ def _trajectory_forward(call: Call, weights: Weights, begin: Array, constants: t
     found = dict(zip(names, others, strict=True)) | {"exact": states}
     answers = None
     if call.answers is not None:
-        first_unit, units = call.answers
+        first_unit, units = call.answer_units
         answers = states[:, 1:, :, UNIT * first_unit : UNIT * (first_unit + units)]
     return (answers, states[:, -1]), (weights, constants, found)
 
