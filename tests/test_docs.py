@@ -200,9 +200,10 @@ def test_the_tables_are_those_of_the_result_files():
     assert done.returncode == 0, done.stderr
 
 
-def test_every_table_is_in_the_readme():
-    sections = readme_tables.SECTION.findall((ROOT / "README.md").read_text())
-    assert {name for _, name, _, _ in sections} == set(readme_tables.TABLES)
+def test_every_table_is_on_a_page():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    names = [name for page in pages for _, name, _, _ in readme_tables.SECTION.findall(page.read_text())]
+    assert sorted(names) == sorted(readme_tables.TABLES)
 
 
 def test_results_are_those_of_the_shipped_model():
@@ -270,7 +271,7 @@ def test_a_table_without_results_says_so(tmp_path):
 
 
 def test_a_table_nobody_makes_is_refused(tmp_path):
-    with pytest.raises(SystemExit, match=r"^README.md asks for the table 'maze-oud'; known are maze-ood, "):
+    with pytest.raises(SystemExit, match=r"^A page asks for the table 'maze-oud'; known are maze-ood, "):
         readme_tables.filled(README.replace("maze-ood", "maze-oud"), tmp_path)
 
 
@@ -291,6 +292,19 @@ def test_the_spread_over_seeds():
         "2026-11-18 | cpu | `python x.py` |",
         "| 200 of size 201 | 2,000 | 1 | **90.00 %** | 90.00 % – 90.00 % | 100.0 % after 13,000 | "
         "2026-11-18 | cpu | `python x.py` |",
+    ]
+
+
+def test_each_training_run():
+    document = seeds() | {"training": [{"seed": n, "iterations": 5000, "seconds": 12.4} for n in (1, 2)]}
+    document["rows"].append({"case": "size 201", "seed": 2, "board_accuracy": 0.5})
+    assert readme_tables.maze_ood_runs(document).splitlines() == [
+        "| seed | iterations | seconds | right of size 59 | right of size 201 |",
+        "| --- | --- | --- | --- | --- |",
+        "| 1 | 5,000 | 12 | 99.00 % | 90.00 % |",
+        "| 2 | 5,000 | 12 | 95.00 % | 50.00 % |",
+        "",
+        "*cpu, 2026-11-18, `python x.py`*",
     ]
 
 
@@ -348,7 +362,7 @@ def test_check_changes_nothing_and_tells(stale, tmp_path, monkeypatch, capsys):
     page = tmp_path / "README.md"
     page.write_text(README if stale else readme_tables.filled(README, tmp_path))
     before = page.read_text()
-    given = ["readme_tables.py", "--readme", str(page), "--results", str(tmp_path)]
+    given = ["readme_tables.py", "--pages", str(page), "--results", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", [*given, "--check"])
     assert readme_tables.main() == int(stale)
     assert page.read_text() == before
