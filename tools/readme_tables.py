@@ -172,6 +172,7 @@ def markdown(heads: list[str], rows: list[list[str]]) -> str:
 
 TABLES: dict[str, Callable[[Document], str]] = {
     "maze-ood": maze_ood,
+    "maze-ood-401": maze_ood,
     "maze-ood-seeds": maze_ood_seeds,
     "maze-ood-seeds/runs": maze_ood_runs,
     "maze-laptop": maze_ood_runs,
