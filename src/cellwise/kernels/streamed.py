@@ -10,6 +10,7 @@ To learn, the kernel keeps all that the gradients of the weights are products of
 products over all steps, boards and cells.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,7 +133,7 @@ def boards_each(boards: int, cells: int, processors: int) -> int:
         tiles, rest = divmod(each * cells, TILE)
         # Half a tile takes a little more than half of the time.
         last = 0.0 if rest == 0 else 0.6 if rest <= TILE // 2 else 1.0
-        return -(-(-(-boards // each)) // processors) * (tiles + last)
+        return math.ceil(math.ceil(boards / each) / processors) * (tiles + last)
 
     return min(range(1, min(boards, 16) + 1), key=cost)
 
@@ -236,7 +237,7 @@ def _stages(
     two: Float32[Array, "c hidden"],
     value: Float32[Array, "c c"],
 ) -> BFloat16[Array, " s"]:
-    """All weights in the order in which a step uses them; what a product gives is in the tensor cores' order."""
+    """All weights in the order in which a step uses them; products give the tensor cores' order."""
     chunks, c = call.spec.hidden // CHUNK, call.spec.channels
     first = _panels(_woven(one, 0).reshape(chunks, CHUNK, c)).reshape(chunks, -1)
     into = _woven(_woven(two, 0), 1).reshape(c, chunks, CHUNK).transpose(1, 0, 2)
@@ -246,7 +247,7 @@ def _stages(
 
 
 def _neighbours(call: Call) -> tuple[np.ndarray, np.ndarray]:
-    """The cell of each neighbour of each cell, and whether it is to be seen; beyond an edge follows the other."""
+    """Which cell each neighbour of each cell is, on boards that wrap, and whether it is to be seen."""
     h, w = call.size
     y, x = np.divmod(np.arange(h * w), w)
     offsets = np.array(OFFSETS)

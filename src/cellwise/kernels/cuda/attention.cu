@@ -29,6 +29,7 @@ extern __shared__ __align__(16) float shared_memory[];
 
 constexpr int C = CHANNELS, H = HIDDEN, CELLS = HEIGHT * WIDTH;
 constexpr int UNIT = 32, UNITS = C / UNIT, FROZEN_UNITS = FROZEN / UNIT;
+constexpr int AT_ONCE = UNITS < 4 ? UNITS : 4, BACK_AT_ONCE = 2;  // Units of a row that are read together.
 constexpr float EPS = 1e-6f;
 
 constexpr int GROUPS = 2, GROUP_ROWS = 64, TILE = GROUPS * GROUP_ROWS;
@@ -151,6 +152,12 @@ __device__ __forceinline__ Eight load8(const float* at) {
   const float4 a = *reinterpret_cast<const float4*>(at), b = *reinterpret_cast<const float4*>(at + 4);
   return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
 }
+// Of what no kernel writes, so that it may be read early.
+__device__ __forceinline__ Eight constant8(const float* at) {
+  const float4* pieces = reinterpret_cast<const float4*>(at);
+  const float4 a = __ldg(pieces), b = __ldg(pieces + 1);
+  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+}
 __device__ __forceinline__ void store8(float* at, const Eight& e) {
   *reinterpret_cast<float4*>(at) = make_float4(e.x[0], e.x[1], e.x[2], e.x[3]);
   *reinterpret_cast<float4*>(at + 4) = make_float4(e.x[4], e.x[5], e.x[6], e.x[7]);
@@ -162,7 +169,6 @@ __device__ __forceinline__ uint4 narrowed(const Eight& e) {
   return make_uint4(rounded(e.x[0], e.x[1]), rounded(e.x[2], e.x[3]), rounded(e.x[4], e.x[5]),
                     rounded(e.x[6], e.x[7]));
 }
-__device__ __forceinline__ Eight load8(const uint4* at) { return widened(*at); }
 
 // Numbers q of a piece of unit u in a thread's sums.
 template <int N>
@@ -296,32 +302,44 @@ __device__ __forceinline__ void gather(const Place& me, const Boards& boards, in
                                        const uint4* from, int slots, int slot, uint4* kept, int kept_slots,
                                        int kept_slot) {
   me.warpgroup();  // The last products of the group may still read the rows.
-  constexpr int AT_ONCE = 128 / PIECES;
+  constexpr int TOGETHER = 128 / PIECES, DEPTH = 2;
   const int tid = threadIdx.x % 128, piece = tid % PIECES, head = 8 * piece / (C / HEADS);
-#pragma unroll 2
-  for (int own = tid / PIECES; own < GROUP_ROWS; own += AT_ONCE) {
-    const int row = tile * TILE + me.group * GROUP_ROWS + own;
-    Eight sum = {};
-    if (row < boards.rows) {
+#pragma unroll 1
+  for (int first = tid / PIECES; first < GROUP_ROWS; first += DEPTH * TOGETHER) {
+    // All is read before anything is written, or else reading would wait.
+    uint4 value[DEPTH][9] = {};
+    float weight[DEPTH][9] = {};
+#pragma unroll
+    for (int i = 0; i < DEPTH; i++) {
+      const int row = tile * TILE + me.group * GROUP_ROWS + first + i * TOGETHER;
+      if (row >= boards.rows) continue;
       const int board = boards.first + row / CELLS, cell = row % CELLS, y = cell / WIDTH, x = cell % WIDTH;
       const int rows_of_three[3] = {y == 0 ? HEIGHT - 1 : y - 1, y, y == HEIGHT - 1 ? 0 : y + 1};
       const int columns[3] = {x == 0 ? WIDTH - 1 : x - 1, x, x == WIDTH - 1 ? 0 : x + 1};
       const uint4* begin = from + cells_at(board, slots, slot) * PIECES + piece;
-      const float* weights = attention + cell * 9 * HEADS + head;
 #pragma unroll
       for (int n = 0; n < 9; n++) {
-        const Eight value = load8(begin + (rows_of_three[n / 3] * WIDTH + columns[n % 3]) * PIECES);
-        const float weight = __ldg(weights + n * HEADS);
-#pragma unroll
-        for (int q = 0; q < 8; q++) sum.x[q] += weight * value.x[q];
+        value[i][n] = begin[(rows_of_three[n / 3] * WIDTH + columns[n % 3]) * PIECES];
+        weight[i][n] = __ldg(attention + (cell * 9 + n) * HEADS + head);
       }
     }
-    const uint4 numbers = narrowed(sum);
-    if (kept && row < boards.rows) {
-      const int board = boards.first + row / CELLS;
-      kept[(cells_at(board, kept_slots, kept_slot) + row % CELLS) * PIECES + piece] = numbers;
+#pragma unroll
+    for (int i = 0; i < DEPTH; i++) {
+      const int own = first + i * TOGETHER, row = tile * TILE + me.group * GROUP_ROWS + own;
+      Eight sum = {};
+#pragma unroll
+      for (int n = 0; n < 9; n++) {
+        const Eight numbers = widened(value[i][n]);
+#pragma unroll
+        for (int q = 0; q < 8; q++) sum.x[q] += weight[i][n] * numbers.x[q];
+      }
+      const uint4 numbers = narrowed(sum);
+      if (kept && row < boards.rows) {
+        const int board = boards.first + row / CELLS;
+        kept[(cells_at(board, kept_slots, kept_slot) + row % CELLS) * PIECES + piece] = numbers;
+      }
+      *reinterpret_cast<uint4*>(me.panel(piece / 8) + piece_at(own, piece % 8)) = numbers;
     }
-    *reinterpret_cast<uint4*>(me.panel(piece / 8) + piece_at(own, piece % 8)) = numbers;
   }
   before_products();
   me.warpgroup();
@@ -494,7 +512,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
           [&](float (&hidden)[CHUNK / 2], int chunk) {
 #pragma unroll
             for (int u = 0; u < CHUNK / UNIT; u++) {
-              const Eight bias = load8(b_in + chunk * CHUNK + UNIT * u + 8 * me.t);
+              const Eight bias = constant8(b_in + chunk * CHUNK + UNIT * u + 8 * me.t);
               put(hidden, u, 0, bias);
               put(hidden, u, 1, bias);
             }
@@ -536,11 +554,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
 #endif
         const size_t before = (cells_at(row.board, STATE_SLOTS, STATE_SLOT(t)) + row.cell) * C + 8 * me.t;
         const size_t after = (cells_at(row.board, STATE_SLOTS, STATE_SLOT(t + 1)) + row.cell) * C + 8 * me.t;
+        Eight some[AT_ONCE];  // Read before anything is written, or else reading would wait.
 #pragma unroll
         for (int u = 0; u < UNITS; u++) {
-          Eight x = {}, change = taken(sums, u, half);
-          if (row.live) x = load8(states + before + UNIT * u);
-          const Eight bias = load8(b_out + UNIT * u + 8 * me.t);
+          if (u % AT_ONCE == 0) {
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++) {
+              some[i] = {};
+              if (row.live) some[i] = load8(states + before + UNIT * (u + i));
+            }
+          }
+          const Eight x = some[u % AT_ONCE];
+          Eight change = taken(sums, u, half);
+          const Eight bias = constant8(b_out + UNIT * u + 8 * me.t);
           const bool changes_here = fires && u >= fixed;
 #pragma unroll
           for (int q = 0; q < 8; q++) change.x[q] = changes_here ? change.x[q] + bias.x[q] : 0.0f;
@@ -656,32 +682,39 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
         const int fixed = given[row.board * CELLS + row.cell] ? FROZEN_UNITS : 0;
         const size_t here = (size_t(row.board) * CELLS + row.cell) * C + 8 * me.t;
         const size_t before = cells_at(row.board, steps, t - 1) + row.cell;
+        const size_t x_at = (cells_at(row.board, steps + 1, t - 1) + row.cell) * C + 8 * me.t;
+        const float* from = t < steps ? straight : d_last;
+        Eight more[BACK_AT_ONCE], x_of[BACK_AT_ONCE];
+        uint4 e_of[BACK_AT_ONCE];
 #pragma unroll
         for (int u = 0; u < UNITS; u++) {
-          Eight d = taken(d_all, u, half), x = {}, e = {};
-          if (t < steps) {
-            Eight more = {};
-            if (row.live && u >= fixed) more = load8(straight + here + UNIT * u);
+          if (u % BACK_AT_ONCE == 0) {
 #pragma unroll
-            for (int q = 0; q < 8; q++) d.x[q] = u >= fixed ? d.x[q] + more.x[q] : 0.0f;
-          } else if (row.live) {
-            d = load8(d_last + here + UNIT * u);
+            for (int i = 0; i < BACK_AT_ONCE; i++) {
+              more[i] = x_of[i] = {};
+              e_of[i] = {};
+              if (row.live) more[i] = load8(from + here + UNIT * (u + i));
+              if (row.live && t > 0) {
+                x_of[i] = load8(states + x_at + UNIT * (u + i));
+                e_of[i] = changes[before * PIECES + 4 * (u + i) + me.t];
+              }
+            }
           }
+          const Eight x = x_of[u % BACK_AT_ONCE], e = widened(e_of[u % BACK_AT_ONCE]);
+          Eight d = taken(d_all, u, half);
+#pragma unroll
+          for (int q = 0; q < 8; q++) d.x[q] = u >= fixed || t == steps ? d.x[q] + more[u % BACK_AT_ONCE].x[q] : 0.0f;
           if (t == 0) {
             if (row.live) store8(d_begin + here + UNIT * u, d);
             continue;
           }
 #ifdef ANSWERS
           if (row.live && u >= ANSWER_FIRST && u < ANSWER_FIRST + ANSWERS) {
-            const Eight more = load8(d_answers + (before * ANSWERS + (u - ANSWER_FIRST)) * UNIT + 8 * me.t);
+            const Eight judged = constant8(d_answers + (before * ANSWERS + (u - ANSWER_FIRST)) * UNIT + 8 * me.t);
 #pragma unroll
-            for (int q = 0; q < 8; q++) d.x[q] += more.x[q];
+            for (int q = 0; q < 8; q++) d.x[q] += judged.x[q];
           }
 #endif
-          if (row.live) {
-            x = load8(states + (cells_at(row.board, steps + 1, t - 1) + row.cell) * C + UNIT * u + 8 * me.t);
-            e = load8(changes + before * PIECES + 4 * u + me.t);
-          }
           const float e_x = over_unit(dot(e, x));
           Eight y;
 #pragma unroll
