@@ -315,7 +315,7 @@ def test_seeds_that_were_measured_otherwise_are_not_averaged():
 
 
 SPEED = {
-    "command": "python tools/bench_cpu.py",
+    "command": "cellwise bench",
     "date": "2026-11-18",
     "device": "A CPU (x86_64)",
     "cores": 2,
@@ -335,22 +335,25 @@ SPEED = {
 def test_the_speeds():
     row = (
         "| forward | cellwise, compact | mazes of size 59 | **6.35** | 1.500 (1.250–2.000) | {} | "
-        "2026-11-18 | A CPU (x86_64), 2 cores | `python tools/bench_cpu.py` |"
+        "2026-11-18 | A CPU (x86_64), 2 cores | `cellwise bench` |"
     )
     alone = SPEED | {"rows": [{key: value for key, value in SPEED["rows"][0].items() if key != "times_cax"}]}
     assert readme_tables.bench_cpu(SPEED).splitlines()[2:] == [row.format("3.1")]
     assert readme_tables.bench_cpu(alone).splitlines()[2:] == [row.format("–")]
+    other = SPEED["rows"] + [SPEED["rows"][0] | {"rule": "sudoku-ood"}]
+    assert readme_tables.bench_cpu(SPEED | {"rows": other}) == readme_tables.bench_cpu(SPEED)
 
 
 def test_a_quick_benchmark_is_not_shown():
-    quick = SPEED | {"command": "python tools/bench_cpu.py --quick"}
+    quick = SPEED | {"command": "cellwise bench --quick"}
     message = r"^results/bench-cpu\.json was measured with --quick; run make bench for numbers to show\.$"
     with pytest.raises(SystemExit, match=message):
         readme_tables.bench_cpu(quick)
 
 
 def test_the_benchmark_writes_what_the_table_reads():
-    written = (ROOT / "tools" / "bench_cpu.py").read_text()
+    rooms = ("bench/run.py", "cli/bench.py")
+    written = "".join((ROOT / "src" / "cellwise" / room).read_text() for room in rooms)
     (row,) = SPEED["rows"]
     for name in SPEED.keys() | row.keys() | row["seconds"].keys():
         assert f'"{name}"' in written

@@ -18,6 +18,7 @@ COMMANDS = {
     "solve": ("solve", "Solve", "Solve a maze or a Sudoku, and watch the cells do it"),
     "train": ("train", "Train", "Train an automaton, or go on where a run stopped"),
     "eval": ("eval", "Eval", "Measure a model on a benchmark"),
+    "bench": ("bench", "Bench", "Measure how fast it is here, every way to run a rule side by side"),
     "data": ("data", "Data", "Fetch, make, list and verify datasets"),
     "info": ("info", "Info", "Show versions, devices, models and which code path runs them"),
 }

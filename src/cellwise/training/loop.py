@@ -106,7 +106,8 @@ class _Session:
     def go_on(self, log_every: int, save_every: int, check_every: int, tensorboard: bool) -> None:
         """Trains to the end."""
         job, total = self.job, self.job.recipe.steps
-        path = dispatch.choose(job.automaton.step, most_free(job.boards))
+        with products(job.recipe.precision):
+            path = dispatch.choose(job.automaton.step, most_free(job.boards))
         advance = partial(
             iterate,
             fixed=self.fixed,
