@@ -41,6 +41,7 @@ const requests = {
   wipe: ({ cells }) => session.wipe(cells),
   seek: ({ step }) => session.seek(step),
   lose: () => stepper.lose?.(),
+  noticed: () => (losing = null),
   frame: ({ focus, view }) => ({ ...session.frame(focus, view), device: stepper.name, lost: losing }),
   /** The state as raw numbers, for tests. */
   state: ({ trial }) => session.thoughts[trial].state.slice(),
