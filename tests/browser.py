@@ -231,7 +231,7 @@ class Page:
 
     def _events(self):
         self.js("1")  # Brings in what is still on its way.
-        return [event for event in self.browser.events if event.get("sessionId") == self.session]
+        return [event for event in self.browser.events if event.get("sessionId") == self.session and "method" in event]
 
     def close(self):
         self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)

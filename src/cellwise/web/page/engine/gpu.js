@@ -16,7 +16,13 @@ export class Gpu {
     if (real && (adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter)) {
       throw new Error("the only GPU here is emulated, which is slower");
     }
-    return new Gpu(model, await adapter.requestDevice(), adapter.info?.description || adapter.info?.vendor, onLost);
+    const device = await adapter.requestDevice();
+    device.pushErrorScope("validation");
+    const gpu = new Gpu(model, device, adapter.info?.description || adapter.info?.vendor, onLost);
+    const problem = await device.popErrorScope();
+    if (!problem) return gpu;
+    gpu.free();
+    throw new Error(`the GPU cannot run this rule (${problem.message.split("\n")[0]})`);
   }
 
   constructor(model, device, about, onLost) {

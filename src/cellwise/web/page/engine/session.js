@@ -36,15 +36,15 @@ export class Session {
     return this.live.every((thought) => thought.resting);
   }
 
-  /** Takes up to `count` steps within about `budget` milliseconds. */
-  async run(count, budget, settings = this.settings) {
+  /** Takes up to `count` steps within about `budget` milliseconds; `tireless` does not stop at rest. */
+  async run(count, budget, settings = this.settings, tireless = false) {
     if (JSON.stringify(settings) !== JSON.stringify(this.settings)) {
       this.settings = { ...settings };
       this.live.forEach((thought) => (thought.quiet = 0));
       this.interfered();
     }
     const until = performance.now() + budget;
-    for (const end = this.steps + count; this.steps < end && !this.resting && performance.now() < until; ) {
+    for (const end = this.steps + count; this.steps < end && (tireless || !this.resting) && performance.now() < until; ) {
       const together = Math.min(end - this.steps, this.stepper.most, this.gap - (this.steps % this.gap));
       for (const thought of this.live) await thought.advance(this.stepper, together, this.settings);
       this.steps += together;
@@ -115,7 +115,7 @@ export class Session {
       this.settings = moment.settings;
       this.thoughts.forEach((thought, trial) => thought.restore(moment.thoughts[trial]));
     }
-    await this.run(wanted - this.steps, Infinity);
+    await this.run(wanted - this.steps, Infinity, this.settings, true);
   }
 
   /** What there is to see, of trial `focus` and of all trials in small. */

@@ -60,22 +60,22 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) group
 /** Adds the changes of the cells that fire, and keeps units at length one; one invocation for each cell. */
 export function advance({ channels, frozen, unit, first_unit: first, tangent, eps_inside: inside }) {
   const units = (body) => (unit === null ? "" : `
-  for (var from = at + ${first}u; from < at + ${channels}u; from += ${unit}u) {${body}
+  for (var begin = at + ${first}u; begin < at + ${channels}u; begin += ${unit}u) {${body}
   }`);
   const along = `
     if (fires) {
-      let shift = from - at;
+      let shift = begin - at;
       var along = 0.0;
       for (var c = 0u; c < ${unit}u; c++) {
-        along += select(change[row + shift + c], 0.0, given && shift + c < ${frozen}u) * state[from + c];
+        along += select(change[row + shift + c], 0.0, given && shift + c < ${frozen}u) * state[begin + c];
       }
-      for (var c = 0u; c < ${unit}u; c++) { spare[shift + c] = -along * state[from + c]; }
+      for (var c = 0u; c < ${unit}u; c++) { spare[shift + c] = -along * state[begin + c]; }
     }`;
   const normal = `
     var square = 0.0;
-    for (var c = from; c < from + ${unit}u; c++) { square += state[c] * state[c]; }
+    for (var c = begin; c < begin + ${unit}u; c++) { square += state[c] * state[c]; }
     let by = ${inside ? "1.0 / sqrt(square + 1e-6)" : "1.0 / (sqrt(square) + 1e-6)"};
-    for (var c = from; c < from + ${unit}u; c++) { state[c] *= by; }`;
+    for (var c = begin; c < begin + ${unit}u; c++) { state[c] *= by; }`;
   return `
 struct Step { key: u32, limit: u32 }
 @group(0) @binding(0) var<uniform> step: Step;

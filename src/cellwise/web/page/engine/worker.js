@@ -26,10 +26,10 @@ const requests = {
     session = new Session(model, stepper, board, seed, trials);
   },
   /** Thinks on; a GPU that is lost on the way is replaced by the CPU. */
-  async run({ count, budget, settings }) {
+  async run({ count, budget, settings, tireless }) {
     const moment = stepper.most > 1 ? session.thoughts.map((thought) => thought.snapshot()) : null;
     try {
-      await session.run(count, budget, settings);
+      await session.run(count, budget, settings, tireless);
     } catch (problem) {
       if (!moment) throw problem;
       onLost(problem.message);
