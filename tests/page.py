@@ -2,10 +2,8 @@
 
 import base64
 import contextlib
-import dataclasses
 import threading
 
-import jax.numpy as jnp
 import numpy as np
 
 import rules
@@ -97,8 +95,10 @@ def opened(browser, address, scene="", **view):
     try:
         page.open(f"{address}{scene}")
         yield page
-        assert [words for words in page.complaints() if words != NO_GPU] == []
-        assert {url.partition("#")[0] for url in page.requests() if not url.startswith(("blob:", address))} == set()
+        complaints = [words for words in page.complaints() if words != NO_GPU]
+        assert not complaints, complaints
+        elsewhere = [url for url in page.requests() if not url.startswith(("blob:", address))]
+        assert not elsewhere, elsewhere
     finally:
         page.close()
 
@@ -111,12 +111,3 @@ def numbers(page, expression, kind=np.float32):
         " return btoa(s); })()"
     )
     return np.frombuffer(base64.b64decode(words), kind)
-
-
-def spoilt(model, **weights):
-    """A copy of a model with other weights."""
-    return dataclasses.replace(model, weights=model.weights | weights)
-
-
-def on_device(array):
-    return jnp.asarray(array)

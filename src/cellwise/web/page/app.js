@@ -99,12 +99,14 @@ export class App extends EventTarget {
     this.board.inputs[cell] = token;
     this.edits.set(cell, token);
     this.made = null;
+    this.frame.solved = false; // As far as is known.
     this.changed = true;
   }
 
   /** Wipes the cells around a place. */
   wipe(x, y, radius) {
     const { width, height, inputs } = this.board;
+    this.frame.solved = false;
     for (let cy = Math.max(0, Math.floor(y - radius)); cy <= Math.min(height - 1, y + radius); cy++) {
       for (let cx = Math.max(0, Math.floor(x - radius)); cx <= Math.min(width - 1, x + radius); cx++) {
         const cell = cy * width + cx, near = Math.hypot(cx + 0.5 - x, cy + 0.5 - y) <= radius + 0.5;
@@ -210,7 +212,7 @@ export class App extends EventTarget {
 
   /** Draws the board as large as there is room for, in whole pixels. */
   paint() {
-    if (!this.board || !this.frame) return;
+    if (!this.board || this.frame?.grid.length !== this.board.inputs.length) return;
     const { width, height } = this.board, room = this.canvas.parentElement.clientWidth;
     const density = devicePixelRatio || 1, exact = (room * density) / Math.max(width, height);
     const scale = Math.max(1, Math.floor(exact));

@@ -42,7 +42,7 @@ export class Hands {
     this.at = [x, y];
     if (this.tool() === "wipe") this.drawing = "wipe";
     else if (!this.isMaze) return app.paint();
-    else if (app.board.inputs[cell] >= END) this.held = cell;
+    else if (app.board.inputs[cell] >= END) this.take(cell);
     else if (this.inside(Math.floor(x), Math.floor(y))) this.drawing = app.board.inputs[cell] === WALL ? 0 : WALL;
     this.drag(x, y);
   }
@@ -77,13 +77,13 @@ export class Hands {
     app.paint();
   }
 
-  /** Moves the end that is held; it leaves a free cell behind. */
+  /** Moves the end that is held; what it was carried over is as it was. */
   carry(cell) {
-    const { app } = this, end = app.board.inputs[this.held];
-    if (cell === this.held || app.board.inputs[cell] >= END) return;
-    app.put(this.held, 0);
+    const { app } = this, end = app.board.inputs[this.held], under = app.board.inputs[cell];
+    if (cell === this.held || under >= END) return;
+    app.put(this.held, this.under);
     app.put(cell, end);
-    this.held = cell;
+    [this.held, this.under] = [cell, under];
   }
 
   cell(x, y) {
@@ -130,7 +130,12 @@ export class Hands {
   /** Picks up the end under the cursor, or puts the one that is held down. */
   pick() {
     const { app } = this;
-    this.held = this.held === null && app.board.inputs[app.cursor] >= END ? app.cursor : null;
+    if (this.held !== null) this.held = null;
+    else if (app.board.inputs[app.cursor] >= END) this.take(app.cursor);
+  }
+
+  take(cell) {
+    [this.held, this.under] = [cell, 0];
   }
 
   /** A cell in words, for those who do not see it. */
