@@ -154,7 +154,9 @@ class Page:
                 if value := self.js(expression):
                     return value
             if time.monotonic() > until:
-                raise AssertionError(f"never came true: {expression}\nthe page says: {self.text('#verdict-text')}")
+                raise AssertionError(
+                    f"never came true: {expression}\nthe page says: {self.text('#verdict-text')}"
+                )
             time.sleep(0.05)
 
     def text(self, selector):
@@ -227,11 +229,19 @@ class Page:
 
     def requests(self):
         """The addresses of everything that was asked for."""
-        return [e["params"]["request"]["url"] for e in self._events() if e["method"] == "Network.requestWillBeSent"]
+        return [
+            e["params"]["request"]["url"]
+            for e in self._events()
+            if e["method"] == "Network.requestWillBeSent"
+        ]
 
     def _events(self):
         self.js("1")  # Brings in what is still on its way.
-        return [event for event in self.browser.events if event.get("sessionId") == self.session and "method" in event]
+        return [
+            event
+            for event in self.browser.events
+            if event.get("sessionId") == self.session and "method" in event
+        ]
 
     def close(self):
         self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)

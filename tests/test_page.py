@@ -16,7 +16,9 @@ from cellwise.puzzles import sudoku
 from cellwise.puzzles.maze_path import judge
 from cellwise.web.pages import files
 
-pytestmark = pytest.mark.skipif(browser.find() is None, reason="there is no Chromium here (apt install chromium)")
+pytestmark = pytest.mark.skipif(
+    browser.find() is None, reason="there is no Chromium here (apt install chromium)"
+)
 
 MAZE = "#model=maze-ood&maze=21.perfect.4&speed=9"
 
@@ -97,7 +99,9 @@ def test_an_end_is_moved_while_cells_think(chromium, address):
         solve(tab)
         inputs, path = board(tab)
         (first, _), rooms = np.argwhere(inputs == 3).tolist(), np.argwhere(path == 1).tolist()
-        there = next([y, x] for y, x in rooms if y % 2 and x % 2 and abs(y - first[0]) + abs(x - first[1]) > 6)
+        there = next(
+            [y, x] for y, x in rooms if y % 2 and x % 2 and abs(y - first[0]) + abs(x - first[1]) > 6
+        )
         tab.drag(at(tab, first, there))
         tab.wait(f"cellwise.board.inputs[{there[0] * 23 + there[1]}] === 3 && !cellwise.edits.size")
         solve(tab)
@@ -156,9 +160,15 @@ def test_speed_and_largest_maze(chromium, address):
     """The stated floors, where the model is; results/web.json has what was measured."""
     with web.opened(chromium, address, "#maze=59.perfect.1") as tab:
         tab.js("cellwise.computeOn('cpu')")
-        measure = "(async (ms) => { await cellwise.mind.ask('begin', {board: cellwise.board, seed: 0, trials: 1});"
-        measure += " const t = performance.now(); await cellwise.mind.ask('run', {count: 1e6, budget: ms, tireless:"
-        measure += " true}); const s = performance.now() - t; return (await cellwise.mind.ask('frame', {})).steps"
+        measure = (
+            "(async (ms) => { await cellwise.mind.ask('begin', {board: cellwise.board, seed: 0, trials: 1});"
+        )
+        measure += (
+            " const t = performance.now(); await cellwise.mind.ask('run', {count: 1e6, budget: ms, tireless:"
+        )
+        measure += (
+            " true}); const s = performance.now() - t; return (await cellwise.mind.ask('frame', {})).steps"
+        )
         measure += " / s * 1000; })(1000)"
         assert tab.js(measure) >= 60
         tab.js("cellwise.newMaze(201, 'perfect', 0)")
@@ -213,7 +223,10 @@ def test_a_sudoku_is_pasted_or_refused(chromium, address):
 @pytest.mark.parametrize(
     ("clues", "says"),
     [
-        ({0: 5, 1: 5}, "The digit 5 at row 1, column 1 stands twice in a row, column or box; change one of the two."),
+        (
+            {0: 5, 1: 5},
+            "The digit 5 at row 1, column 1 stands twice in a row, column or box; change one of the two.",
+        ),
         (
             {0: 1, 1: 2, 2: 3, 9: 4, 10: 5, 11: 6, 18: 7, 19: 8, 24: 9},
             "This Sudoku has no solution; check its clues for a typing mistake.",
@@ -242,14 +255,18 @@ def test_trials_are_given_up_while_one_goes_on(chromium, address):
 
 def test_without_a_sudoku_model_there_is_no_sudoku(chromium):
     with web.served([load("maze-ood")]) as address, web.opened(chromium, address) as tab:
-        assert tab.js("document.getElementById('puzzles').hidden && document.getElementById('sudoku-box').hidden")
+        assert tab.js(
+            "document.getElementById('puzzles').hidden && document.getElementById('sudoku-box').hidden"
+        )
 
 
 # Sharing
 
 
 def test_a_link_brings_the_scene_back(chromium, address):
-    with web.opened(chromium, address, "#maze=21.perfect.4&seed=7&rate=0.6&noise=0.1&view=confidence&adaptive=1") as tab:
+    with web.opened(
+        chromium, address, "#maze=21.perfect.4&seed=7&rate=0.6&noise=0.1&view=confidence&adaptive=1"
+    ) as tab:
         tab.drag(at(tab, *[(1, x) for x in range(1, 6)]))
         tab.wait("cellwise.edits.size === 0 && cellwise.made === null")
         scene = tab.js("cellwise.address")
@@ -364,7 +381,9 @@ def test_a_phone(chromium, address):
         assert changed[tuple(free)] == 2
         for button in tab.js("[...document.querySelectorAll('.transport button')].map(b => b.offsetHeight)"):
             assert button >= 38
-        tab.call("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True)
+        tab.call(
+            "Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True
+        )
 
 
 def test_dark_and_light(chromium, address):
@@ -406,7 +425,10 @@ def spoil(pages):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (spoil, "The model “fives” is damaged or not the one that its config.json names; get its folder again."),
+        (
+            spoil,
+            "The model “fives” is damaged or not the one that its config.json names; get its folder again.",
+        ),
         (
             lambda pages: pages.update({"models/fives/config.json": b"{"}),
             "The model “fives” has a config.json that is not valid JSON; get its folder again.",
@@ -432,7 +454,9 @@ def test_no_gpu_is_no_trouble(chromium, address):
     with web.opened(chromium, address) as tab:
         assert tab.js("cellwise.running") == {"device": "CPU", "why": "no GPU was found"}
         tab.choose("#device", "gpu")
-        tab.wait("document.getElementById('notice-text').textContent.startsWith('The cells think on the CPU: ')")
+        tab.wait(
+            "document.getElementById('notice-text').textContent.startsWith('The cells think on the CPU: ')"
+        )
         tab.js("cellwise.steps(2)")
 
 

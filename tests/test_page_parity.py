@@ -12,7 +12,9 @@ from cellwise.kernels import bits
 from cellwise.kernels.dispatch import Noise
 from cellwise.puzzles.maze_generator import generate
 
-pytestmark = pytest.mark.skipif(browser.find() is None, reason="there is no Chromium here (apt install chromium)")
+pytestmark = pytest.mark.skipif(
+    browser.find() is None, reason="there is no Chromium here (apt install chromium)"
+)
 
 STEPS = 200
 MODELS = {model.name: model for model in web.models_to_compare()}
@@ -34,7 +36,13 @@ THINK = """(async () => {
 
 def think(tab, name, board, noise=0.0, device="cpu", steps=STEPS):
     height, width = board.shape
-    values = {"NAME": name, "DEVICE": device, "BOARD": board.ravel().tolist(), "HEIGHT": height, "WIDTH": width}
+    values = {
+        "NAME": name,
+        "DEVICE": device,
+        "BOARD": board.ravel().tolist(),
+        "HEIGHT": height,
+        "WIDTH": width,
+    }
     words = THINK
     for key, value in (values | {"STEPS": steps, "NOISE": noise}).items():
         words = words.replace(key, json.dumps(value))
@@ -96,7 +104,9 @@ def test_the_bits_are_the_same_here_and_there(tab):
 def test_generated_mazes_are_those_of_python(tab):
     for size, number in [(9, 0), (21, 7), (59, 1), (201, 2)]:
         module = 'import("./puzzles/maze_make.js")'
-        found = web.numbers(tab, f'{module}.then(m => m.makeMaze({size}, "perfect", {number}).inputs)', np.uint8)
+        found = web.numbers(
+            tab, f'{module}.then(m => m.makeMaze({size}, "perfect", {number}).inputs)', np.uint8
+        )
         assert np.array_equal(found, generate(size, 1, number).inputs.ravel())
 
 

@@ -6,8 +6,11 @@ from typing import Annotated
 
 import tyro
 
+from .. import onnx_step
+from ..files import check_writable
 from ..model import load
 from ..web import pages
+from .arguments import option
 from .console import Console
 from .play import Models, chosen
 
@@ -31,4 +34,31 @@ class Web:
         return 0
 
 
-Export = Annotated[Web, tyro.conf.subcommand("web")]
+@dataclass(frozen=True)
+class Onnx:
+    """Writes one step of a model as an ONNX file, for any runtime that knows ONNX.
+
+    Its inputs are `state`, `given` and `fire`, its output is `next`; docs/play.md has an example.
+    """
+
+    path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL.onnx")]
+    """The file to write."""
+    model: Annotated[str, option("NAME|DIR", "maze-ood")] = "maze-ood"
+    """A model that comes with the package, or the folder of your own."""
+
+    def run(self) -> int:
+        """Writes the file and says what it needs."""
+        model = load(self.model)
+        check_writable(self.path)
+        onnx_step.save(model, self.path)
+        Console(stderr=True).print(
+            f"Wrote {self.path}: one step of {model.name}, ONNX opset {onnx_step.OPSET}.",
+            soft_wrap=True,
+            highlight=False,
+        )
+        return 0
+
+
+COMMANDS = {"web": Web, "onnx": Onnx}
+
+Export = Annotated[Web, tyro.conf.subcommand("web")] | Annotated[Onnx, tyro.conf.subcommand("onnx")]

@@ -35,7 +35,9 @@ class Play:
         """Serves the page until Ctrl-C."""
         port = whole_number("The port", self.port, 0, 65535)
         server = Server(files(chosen(self.models)), port)
-        Console().print(f"The page is at {server.address} – Ctrl-C stops it.", soft_wrap=True, highlight=False)
+        Console().print(
+            f"The page is at {server.address} – Ctrl-C stops it.", soft_wrap=True, highlight=False
+        )
         if self.browser:
             webbrowser.open(server.address)
         with server:
