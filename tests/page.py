@@ -2,7 +2,10 @@
 
 import base64
 import contextlib
+import importlib
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +18,9 @@ from cellwise.puzzles.sudoku_generator import generate_easy
 from cellwise.thinking.think import prepare
 from cellwise.web.pages import files
 from cellwise.web.server import Server
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+browser = importlib.import_module("browser")
 
 NO_GPU = "No available adapters."
 """What Chromium itself logs where there is no GPU; the page says so in its own way."""
@@ -106,8 +112,14 @@ def opened(browser, address, scene="", **view):
 def numbers(page, expression, kind=np.float32):
     """A typed array of the page."""
     words = page.js(
-        f"(async () => {{ const a = await ({expression}); const b = new Uint8Array(a.buffer, a.byteOffset, a.byteLength);"
-        " let s = ''; for (let i = 0; i < b.length; i += 8192) s += String.fromCharCode(...b.subarray(i, i + 8192));"
-        " return btoa(s); })()"
+        f"""(async () => {{
+          const array = await ({expression});
+          const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+          let text = "";
+          for (let i = 0; i < bytes.length; i += 8192) {{
+            text += String.fromCharCode(...bytes.subarray(i, i + 8192));
+          }}
+          return btoa(text);
+        }})()"""
     )
     return np.frombuffer(base64.b64decode(words), kind)

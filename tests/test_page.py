@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import browser
 import page as web
 from cellwise.model import load
 from cellwise.puzzles import sudoku
@@ -17,7 +16,7 @@ from cellwise.puzzles.maze_path import judge
 from cellwise.web.pages import files
 
 pytestmark = pytest.mark.skipif(
-    browser.find() is None, reason="there is no Chromium here (apt install chromium)"
+    web.browser.find() is None, reason="there is no Chromium here (apt install chromium)"
 )
 
 MAZE = "#model=maze-ood&maze=21.perfect.4&speed=9"
@@ -25,7 +24,7 @@ MAZE = "#model=maze-ood&maze=21.perfect.4&speed=9"
 
 @pytest.fixture(scope="module")
 def chromium():
-    chromium = browser.Browser()
+    chromium = web.browser.Browser()
     yield chromium
     chromium.close()
 
@@ -311,7 +310,8 @@ def test_a_link_somebody_edited(chromium, address, link, says):
 def test_pictures_and_films_are_made(chromium, address):
     with web.opened(chromium, address, "#maze=9.perfect.1") as tab:
         tab.js("cellwise.steps(30)")
-        made = "import('./record.js').then(r => r.{}(cellwise, () => 0)).then(b => b.arrayBuffer()).then(a => new Uint8Array(a))"
+        made = "import('./record.js').then(r => r.{}(cellwise, () => 0)).then(b => b.arrayBuffer())"
+        made += ".then(a => new Uint8Array(a))"
         still = Image.open(io.BytesIO(web.numbers(tab, made.format("picture"), np.uint8).tobytes()))
         assert still.format == "PNG" and min(still.size) >= 1000
         moving = Image.open(io.BytesIO(web.numbers(tab, made.format("movingPicture"), np.uint8).tobytes()))

@@ -6,14 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import browser
 import page as web
 from cellwise.kernels import bits
 from cellwise.kernels.dispatch import Noise
 from cellwise.puzzles.maze_generator import generate
 
 pytestmark = pytest.mark.skipif(
-    browser.find() is None, reason="there is no Chromium here (apt install chromium)"
+    web.browser.find() is None, reason="there is no Chromium here (apt install chromium)"
 )
 
 STEPS = 200
@@ -26,7 +25,8 @@ THINK = """(async () => {
   if (DEVICE === "gpu" && running.why) throw new Error(running.why);
   const board = {inputs: Uint8Array.from(BOARD), height: HEIGHT, width: WIDTH};
   await mind.ask("begin", {board, seed: 5, trials: 1});
-  await mind.ask("run", {count: STEPS, budget: 1e9, tireless: true, settings: {rate: model.rate, adaptive: false, noise: NOISE}});
+  const settings = {rate: model.rate, adaptive: false, noise: NOISE};
+  await mind.ask("run", {count: STEPS, budget: 1e9, tireless: true, settings});
   const frame = await mind.ask("frame", {focus: 0, view: "answer"});
   globalThis.grid = frame.grid;
   globalThis.done = frame.steps;
@@ -57,7 +57,7 @@ def address():
 
 @pytest.fixture(scope="module")
 def tab(address):
-    chromium = browser.Browser()
+    chromium = web.browser.Browser()
     try:
         with web.opened(chromium, address) as tab:
             yield tab
@@ -113,7 +113,7 @@ def test_generated_mazes_are_those_of_python(tab):
 @pytest.fixture(scope="module")
 def gpu_tab(address):
     """A page whose WebGPU is emulated on the CPU, which is slow but computes."""
-    chromium = browser.Browser(*EMULATED_GPU)
+    chromium = web.browser.Browser(*EMULATED_GPU)
     try:
         with web.opened(chromium, address) as tab:
             if not tab.js("navigator.gpu?.requestAdapter().then(adapter => !!adapter) ?? false"):

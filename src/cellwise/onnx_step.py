@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float32, Num
+from jaxtyping import Float32
 
 from .config import to_json
 from .errors import ConfigError
@@ -82,7 +82,7 @@ class _Builder:
     def __init__(self, model: Model) -> None:
         self.spec, self.weights = model.automaton.step, model.weights
         self.nodes: list[Any] = []
-        self.arrays: dict[str, Num[np.ndarray, "..."]] = {}
+        self.arrays: dict[str, np.ndarray] = {}
 
     def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """Adds an operator."""

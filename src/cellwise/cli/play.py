@@ -34,17 +34,15 @@ class Play:
     def run(self) -> int:
         """Serves the page until Ctrl-C."""
         port = whole_number("The port", self.port, 0, 65535)
-        server = Server(files(chosen(self.models)), port)
-        Console().print(
-            f"The page is at {server.address} – Ctrl-C stops it.", soft_wrap=True, highlight=False
-        )
-        if self.browser:
-            webbrowser.open(server.address)
-        with server:
+        with Server(files(chosen(self.models)), port) as server:
             try:
+                where = f"The page is at {server.address} – Ctrl-C stops it."
+                Console().print(where, soft_wrap=True, highlight=False)
+                if self.browser:
+                    webbrowser.open(server.address)
                 server.serve_forever()
-            except KeyboardInterrupt:
-                return 0
+            except KeyboardInterrupt:  # The usual end, not a mishap.
+                pass
         return 0
 
 

@@ -1,1 +1,1 @@
-"""The page on which people watch cells think: its files, a folder of them for any host, and a small server."""
+"""The page on which people watch cells think: its files, a folder of them, and a small server."""

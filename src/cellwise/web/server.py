@@ -5,7 +5,7 @@ import http.server
 import socketserver
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, ClassVar
+from typing import Any
 
 from ..errors import ConfigError
 from ..files import explained
@@ -22,19 +22,18 @@ _HEADERS = {
 
 
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    """Serves `pages` at `address`; port 0 takes any that is free."""
+    """Serves files, by their paths, at `address`; port 0 takes any that is free."""
 
     daemon_threads = True
-    pages: ClassVar[Mapping[str, bytes]] = {}
 
-    def __init__(self, pages: Mapping[str, bytes], port: int) -> None:
-        self.files = dict(pages)
+    def __init__(self, files: Mapping[str, bytes], port: int) -> None:
+        self.files = dict(files)
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 raise ConfigError(
-                    f"Port {port} cannot be had; choose another with --port, or --port 0 for any that is free."
+                    f"Port {port} cannot be had; choose another with --port, or 0 for any that is free."
                 ) from error
             with explained("open a port on", HOST):
                 raise
@@ -48,7 +47,6 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     """Answers GET and HEAD for the known files."""
 
-    server: Server
     server_version = "cellwise"
     sys_version = ""
     protocol_version = "HTTP/1.1"
@@ -62,13 +60,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._answer(with_body=False)
 
     def _answer(self, with_body: bool) -> None:
-        port = self.server.server_port
+        assert isinstance(self.server, Server)
+        port, files = self.server.server_port, self.server.files
         path = self.path.partition("?")[0].removeprefix("/") or "index.html"
         # A page of someone else's that got its name to lead here must not read what is served here.
         if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
             status, body, kind = 403, b"This server answers to its own address only.\n", "text/plain"
-        elif path in self.server.files:
-            status, body = 200, self.server.files[path]
+        elif path in files:
+            status, body = 200, files[path]
             kind = KINDS[PurePosixPath(path).suffix]
         else:
             status, body, kind = 404, b"There is no such file.\n", "text/plain"

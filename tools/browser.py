@@ -204,9 +204,10 @@ class Page:
     def choose(self, selector, value):
         """Sets a field as a person would have, with its events."""
         self.js(
-            f"(e => {{ if (e.type === 'checkbox') e.checked = {json.dumps(value)}; else e.value = {json.dumps(value)};"
-            " e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change',"
-            f" {{bubbles: true}})); }})(document.querySelector({json.dumps(selector)}))"
+            f"""(field => {{
+              field[field.type === "checkbox" ? "checked" : "value"] = {json.dumps(value)};
+              for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind, {{bubbles: true}}));
+            }})(document.querySelector({json.dumps(selector)}))"""
         )
 
     def screenshot(self, path, whole=False):
