@@ -1,6 +1,8 @@
 """A step as an ONNX graph does in onnxruntime what the definition does here."""
 
 import json
+import re
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,8 @@ from cellwise.cli.main import main
 from cellwise.errors import ConfigError
 from cellwise.kernels import reference
 from cellwise.model import Model, Pace, load
+from cellwise.puzzles.maze_generator import generate
+from cellwise.puzzles.maze_path import judge
 
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
@@ -83,3 +87,14 @@ def test_without_the_package_there_is_a_sentence(monkeypatch, tmp_path, capsys):
     )
     assert main(["export", "onnx", str(tmp_path / "x.onnx")]) == 2
     assert not (tmp_path / "x.onnx").exists()
+
+
+def test_the_example_of_the_page_solves_a_maze(tmp_path, monkeypatch):
+    page = (Path(__file__).resolve().parents[1] / "docs" / "play.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    onnx_step.save(load("maze-ood"), "maze-ood.onnx")
+    mazes = generate(9, 1, seed=3)
+    names = {"board": mazes.inputs[0]}
+    exec(example, names)
+    assert judge(mazes.inputs, None, names["answer"][None].astype(np.uint8)).valid[0]

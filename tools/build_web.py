@@ -19,7 +19,17 @@ from pathlib import Path
 VERSION = "0.28.20"
 WEB = Path(__file__).resolve().parents[1] / "src" / "cellwise" / "web"
 SOURCE, TARGET = WEB / "step.ts", WEB / "page" / "engine" / "step.wasm"
-OPTIONS = ["--enable", "simd", "--runtime", "stub", "--importMemory", "--noExportMemory", "--noAssert", "-O3"]
+OPTIONS = [
+    "--enable",
+    "simd",
+    "--runtime",
+    "stub",
+    "--importMemory",
+    "--noExportMemory",
+    "--noAssert",
+    "-O3",
+    "--converge",
+]
 SECTION = b"source-sha256"
 
 
@@ -36,9 +46,7 @@ def build(asc: str) -> bytes:
     """The compiled module with the hash of its source."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "step.wasm"
-        subprocess.run(
-            [asc, SOURCE.name, *OPTIONS, "--converge", "-o", str(out)], check=True, cwd=SOURCE.parent
-        )
+        subprocess.run([asc, SOURCE.name, *OPTIONS, "-o", str(out)], check=True, cwd=SOURCE.parent)
         return out.read_bytes() + stamp()
 
 

@@ -88,7 +88,7 @@ export class App extends EventTarget {
     this.solvedAt = null;
     if (this.model.puzzle === "sudoku") this.fault = complaint(this.board.inputs);
     else {
-      this.fault = isOpen(this.board) ? null : "No way leads from one end to the other; open a wall.";
+      this.fault = isOpen(this.board) ? null : "No way leads from end to end; open a wall.";
       this.loops = !this.fault && hasLoops(this.board);
     }
   }

@@ -101,8 +101,8 @@ export class Session {
     this.gap *= 2;
     const before = this.moments.length;
     this.moments = this.moments.filter((one, i) => !i || one.kept || one.steps % this.gap === 0);
-    // Nothing but interference is left: the oldest of it goes.
-    if (this.moments.length === before) this.moments.splice(1, before >> 1);
+    // Nothing but interference is left: the oldest is forgotten, and there is no way back to it.
+    if (this.moments.length === before) this.moments.splice(0, before >> 1);
   }
 
   /** Goes to a step that has been thought before. */

@@ -11,7 +11,7 @@ const requests = {
   async use({ model: given, device }) {
     model = given;
     losing = null;
-    wasm ??= await WebAssembly.compileStreaming(fetch(new URL("step.wasm", import.meta.url)));
+    wasm ??= await compiled();
     stepper?.free?.();
     stepper = new Cpu(wasm, model);
     if (device === "cpu") return { device: stepper.name, why: null };
@@ -46,6 +46,15 @@ const requests = {
   /** The state as raw numbers, for tests. */
   state: ({ trial }) => session.thoughts[trial].state.slice(),
 };
+
+async function compiled() {
+  const code = await (await fetch(new URL("step.wasm", import.meta.url))).arrayBuffer();
+  try {
+    return await WebAssembly.compile(code);
+  } catch {
+    throw new Error("this browser knows no WebAssembly with SIMD; update it");
+  }
+}
 
 function onLost(why) {
   losing = why;

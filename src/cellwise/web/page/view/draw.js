@@ -45,7 +45,8 @@ function colourOf(cell, inputs, frame, colours, view) {
   if (inputs[cell] === WALL) return colours.tokens[WALL];
   if (view !== "answer" && frame.shown) return shade(view, frame.shown[cell]);
   if (inputs[cell] >= END) return colours.tokens[0];
-  const sure = Math.max(0, Math.min(1, frame.sure[cell] || 0));
+  // Even a cell that knows nothing is nearer to some token than 0.35.
+  const sure = Math.max(0, Math.min(1, (frame.sure[cell] - 0.35) / 0.6 || 0));
   return mixed(colours.unsure, colours.tokens[frame.grid[cell]], sure);
 }
 
