@@ -203,6 +203,8 @@ export class App extends EventTarget {
       this.tell("trouble", `The GPU was lost (${this.frame.lost}); the cells go on thinking on the CPU.`);
       await this.mind.ask("noticed");
     }
+    // What was done while the frame was on its way, the frame knows nothing of.
+    if (this.edits.size || this.wiped.size) this.frame.solved = false;
     if (!this.edits.size) this.board.inputs.set(this.frame.inputs);
     if (!this.frame.solved) this.solvedAt = null;
     else this.solvedAt ??= this.frame.steps;

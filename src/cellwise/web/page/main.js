@@ -43,6 +43,10 @@ async function begin() {
   dark.addEventListener("change", () => setTheme(app, dark.matches ? "dark" : "light"));
   find("theme").addEventListener("click", () => setTheme(app, app.theme === "dark" ? "light" : "dark"));
   find("notice-close").addEventListener("click", () => (find("notice").hidden = true));
+  find("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // The address is the scene's.
+    find("board").focus();
+  });
   find("how-open").addEventListener("click", () => find("how").showModal());
   find("how").addEventListener("click", (event) => event.target === find("how") && find("how").close());
   app.addEventListener("trouble", ({ detail }) => notice(detail));
