@@ -123,3 +123,18 @@ def numbers(page, expression, kind=np.float32):
         }})()"""
     )
     return np.frombuffer(base64.b64decode(words), kind)
+
+
+def board(tab):
+    """The board and what the cells say of it."""
+    height, width = tab.js("[cellwise.board.height, cellwise.board.width]")
+    shape = (height, width)
+    inputs = numbers(tab, "cellwise.board.inputs", np.uint8).reshape(shape)
+    return inputs, numbers(tab, "cellwise.frame.grid", np.uint8).reshape(shape)
+
+
+def at(tab, *cells):
+    """Where the middles of some cells (row, column) are on the screen."""
+    left, top, width, height = tab.box("#board")
+    rows, columns = tab.js("[cellwise.board.height, cellwise.board.width]")
+    return [(left + (x + 0.5) / columns * width, top + (y + 0.5) / rows * height) for y, x in cells]

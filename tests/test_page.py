@@ -35,21 +35,6 @@ def address():
         yield address
 
 
-def board(tab):
-    """The board and what the cells say of it."""
-    height, width = tab.js("[cellwise.board.height, cellwise.board.width]")
-    shape = (height, width)
-    inputs = web.numbers(tab, "cellwise.board.inputs", np.uint8).reshape(shape)
-    return inputs, web.numbers(tab, "cellwise.frame.grid", np.uint8).reshape(shape)
-
-
-def at(tab, *cells):
-    """Where the middles of some cells (row, column) are on the screen."""
-    left, top, width, height = tab.box("#board")
-    rows, columns = tab.js("[cellwise.board.height, cellwise.board.width]")
-    return [(left + (x + 0.5) / columns * width, top + (y + 0.5) / rows * height) for y, x in cells]
-
-
 def solve(tab):
     tab.js("cellwise.playing || document.getElementById('play').click()")
     tab.wait("cellwise.frame.solved && !cellwise.edits.size")
@@ -66,13 +51,13 @@ def path_doors(grid):
 def test_a_wall_across_the_path_is_walked_around(chromium, address):
     with web.opened(chromium, address, MAZE) as tab:
         solve(tab)
-        before, path = board(tab)
+        before, path = web.board(tab)
         doors = path_doors(path)
-        tab.drag(at(tab, doors[len(doors) // 2]))
+        tab.drag(web.at(tab, doors[len(doors) // 2]))
         tab.wait("document.getElementById('verdict-text').textContent.startsWith('No way leads')")
         tab.click("#help-out")
         tab.wait("!cellwise.fault && cellwise.frame.solved")
-        after, detour = board(tab)
+        after, detour = web.board(tab)
         assert (before != after).sum() == 2 and not np.array_equal(path == 1, detour == 1)
         assert judge(after[None], None, detour[None]).valid[0]
         assert tab.text("#verdict-text").startswith("Verified after ")
@@ -83,28 +68,28 @@ def test_what_is_wiped_heals(chromium, address):
     with web.opened(chromium, address, MAZE) as tab:
         solve(tab)
         tab.click("#play")
-        _, before = board(tab)
+        _, before = web.board(tab)
         tab.js("document.querySelector('input[value=wipe]').click()")
         tab.choose("#brush", 6)
-        tab.drag(at(tab, (8, 8), (8, 14), (14, 14)))
+        tab.drag(web.at(tab, (8, 8), (8, 14), (14, 14)))
         tab.wait("!cellwise.frame.solved")
         assert tab.text("#verdict-text") == "Paused."
         solve(tab)
-        assert np.array_equal(board(tab)[1], before)
+        assert np.array_equal(web.board(tab)[1], before)
 
 
 def test_an_end_is_moved_while_cells_think(chromium, address):
     with web.opened(chromium, address, MAZE) as tab:
         solve(tab)
-        inputs, path = board(tab)
+        inputs, path = web.board(tab)
         (first, _), rooms = np.argwhere(inputs == 3).tolist(), np.argwhere(path == 1).tolist()
         there = next(
             [y, x] for y, x in rooms if y % 2 and x % 2 and abs(y - first[0]) + abs(x - first[1]) > 6
         )
-        tab.drag(at(tab, first, there))
+        tab.drag(web.at(tab, first, there))
         tab.wait(f"cellwise.board.inputs[{there[0] * 23 + there[1]}] === 3 && !cellwise.edits.size")
         solve(tab)
-        inputs, path = board(tab)
+        inputs, path = web.board(tab)
         assert (inputs == 3).sum() == 2 and inputs[tuple(first)] == 0
         assert judge(inputs[None], None, path[None]).valid[0]
 
@@ -189,10 +174,10 @@ def test_a_sudoku_is_typed_and_verified(chromium, address):
                 tab.keys(*([str(digit)] if digit else []), "ArrowRight")
             tab.keys("ArrowDown", *["ArrowLeft"] * 8)
         tab.wait("!cellwise.edits.size")
-        inputs, _ = board(tab)
+        inputs, _ = web.board(tab)
         assert np.array_equal(inputs, puzzle)
         solve(tab)
-        assert np.array_equal(board(tab)[1], target)
+        assert np.array_equal(web.board(tab)[1], target)
         assert tab.text("#verdict-text").endswith(" steps: every row, column and box holds each digit once.")
         # A clue that is taken back in mid-thought is found again.
         tab.js("cellwise.playing && document.getElementById('play').click()")
@@ -219,29 +204,6 @@ def test_a_sudoku_is_pasted_or_refused(chromium, address):
         tab.wait("document.getElementById('notice-text').textContent.startsWith('The Sudoku has 3 cells')")
 
 
-@pytest.mark.parametrize(
-    ("clues", "says"),
-    [
-        (
-            {0: 5, 1: 5},
-            "The digit 5 at row 1, column 1 stands twice in a row, column or box; change one of the two.",
-        ),
-        (
-            {0: 1, 1: 2, 2: 3, 9: 4, 10: 5, 11: 6, 18: 7, 19: 8, 24: 9},
-            "This Sudoku has no solution; check its clues for a typing mistake.",
-        ),
-        ({}, "This Sudoku has several solutions; add clues until only one is left."),
-    ],
-    ids=["twice", "impossible", "several"],
-)
-def test_an_impossible_sudoku_is_told_and_thought_about(chromium, address, clues, says):
-    text = "".join(str(clues.get(cell, ".")) for cell in range(81))
-    with web.opened(chromium, address, f"#model=fives&clues={text}") as tab:
-        assert tab.text("#verdict-text") == says
-        tab.js("cellwise.steps(3)")
-        assert tab.js("cellwise.frame.steps") == 3
-
-
 def test_trials_are_given_up_while_one_goes_on(chromium, address):
     with web.opened(chromium, address, "#model=fives&trials=4") as tab:
         assert tab.js("document.querySelectorAll('#trials button').length") == 4
@@ -266,45 +228,18 @@ def test_a_link_brings_the_scene_back(chromium, address):
     with web.opened(
         chromium, address, "#maze=21.perfect.4&seed=7&rate=0.6&noise=0.1&view=confidence&adaptive=1"
     ) as tab:
-        tab.drag(at(tab, *[(1, x) for x in range(1, 6)]))
+        tab.drag(web.at(tab, *[(1, x) for x in range(1, 6)]))
         tab.wait("cellwise.edits.size === 0 && cellwise.made === null")
         scene = tab.js("cellwise.address")
-        inputs, _ = board(tab)
+        inputs, _ = web.board(tab)
         tab.js("cellwise.begin()")
         start = web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})")
     with web.opened(chromium, address, f"#{scene}") as tab:
-        assert np.array_equal(board(tab)[0], inputs)
+        assert np.array_equal(web.board(tab)[0], inputs)
         assert np.array_equal(web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})"), start)
         assert tab.js("[cellwise.seed, cellwise.view]") == [7, "confidence"]
         assert tab.js("cellwise.settings") == {"rate": 0.6, "noise": 0.1, "adaptive": True}
         assert tab.js("cellwise.address") == scene
-
-
-AND_SO = ", so the page shows a new puzzle; ask for the link again."
-
-
-@pytest.mark.parametrize(
-    ("link", "says"),
-    [
-        ("model=nobody", "This link names the model “nobody”, which is not here" + AND_SO),
-        ("maze=20.perfect.1", "This link describes a maze that cannot be made" + AND_SO),
-        ("maze=9999.perfect.1", "This link describes a maze that cannot be made" + AND_SO),
-        ("maze=21.round.1", "This link describes a maze that cannot be made" + AND_SO),
-        ("cells=21x21.AAAA&ends=3.4", "This link holds a maze that is cut off or changed" + AND_SO),
-        ("cells=%00&ends=", "This link holds a maze that is cut off or changed" + AND_SO),
-        ("model=fives&clues=123", "This link holds no Sudoku of 81 cells" + AND_SO),
-        ("rate=7", "This link asks for a rate of “7”" + AND_SO),
-        ("noise=NaN", "This link asks for a noise of “NaN”" + AND_SO),
-        ("seed=-1", "This link holds a seed that is no number" + AND_SO),
-        ("trials=1000000", "This link asks for a number of trials other than 1, 2, 4 or 8" + AND_SO),
-        ("view=<img src=x>", "This link asks for a view that there is not" + AND_SO),
-    ],
-)
-def test_a_link_somebody_edited(chromium, address, link, says):
-    with web.opened(chromium, address, f"#{link}") as tab:
-        assert tab.text("#notice-text") == says
-        tab.js("cellwise.steps(2)")
-        assert tab.js("cellwise.frame.steps") == 2
 
 
 def test_pictures_and_films_are_made(chromium, address):
@@ -320,7 +255,7 @@ def test_pictures_and_films_are_made(chromium, address):
         drawn = np.asarray(moving.convert("RGB"), int)
         scale = drawn.shape[0] // 11
         middles = drawn[scale // 2 :: scale, scale // 2 :: scale]
-        inputs, _ = board(tab)
+        inputs, _ = web.board(tab)
         assert np.abs(middles[inputs == 2] - [43, 47, 56]).max() <= 8
         film = web.numbers(tab, made.format("film"), np.uint8).tobytes()
         assert len(film) > 1000 and film[:4] == b"\x1a\x45\xdf\xa3"
@@ -332,14 +267,14 @@ def test_pictures_and_films_are_made(chromium, address):
 
 def test_the_keyboard_alone(chromium, address):
     with web.opened(chromium, address, "#maze=9.perfect.1") as tab:
-        inputs, _ = board(tab)
+        inputs, _ = web.board(tab)
         tab.keys("Tab", "Enter")
         assert tab.js("document.activeElement.id") == "board"
         assert inputs[1, 1] != 2
         tab.keys("ArrowUp", "ArrowDown", " ")
         tab.wait("!cellwise.edits.size")
         here = divmod(tab.js("cellwise.cursor"), 11)
-        changed, _ = board(tab)
+        changed, _ = web.board(tab)
         assert here == (1, 1) and np.argwhere(changed != inputs).tolist() == [[1, 1]]
         assert tab.text("#cursor-says") == "Row 2, column 2: wall"
         row, column = np.argwhere(changed == 3)[0].tolist()
@@ -347,7 +282,7 @@ def test_the_keyboard_alone(chromium, address):
         assert tab.text("#cursor-says") == f"Row {row + 1}, column {column + 1}: an end, picked up"
         tab.keys("ArrowUp" if row > 5 else "ArrowDown", "e")
         tab.wait("!cellwise.edits.size")
-        moved, _ = board(tab)
+        moved, _ = web.board(tab)
         assert moved[row, column] == 0 and (moved == 3).sum() == 2
         tab.keys("Tab", ".", ".")
         tab.wait("cellwise.frame.steps === 2")
@@ -372,11 +307,11 @@ def test_a_phone(chromium, address):
         assert tab.js("document.documentElement.scrollWidth") == 360
         left, _, width, _ = tab.box("#board")
         assert left >= 0 and left + width <= 360
-        inputs, _ = board(tab)
+        inputs, _ = web.board(tab)
         free = np.argwhere(inputs == 0).tolist()[0]
-        tab.touch(at(tab, free))
+        tab.touch(web.at(tab, free))
         tab.wait("cellwise.made === null && !cellwise.edits.size")
-        changed, _ = board(tab)
+        changed, _ = web.board(tab)
         assert changed[tuple(free)] == 2
         for button in tab.js("[...document.querySelectorAll('.transport button')].map(b => b.offsetHeight)"):
             assert button >= 38
@@ -410,63 +345,6 @@ def test_how_it_works_opens_and_closes(chromium, address):
         tab.wait("document.getElementById('how').open")
         tab.keys("Escape")
         tab.wait("!document.getElementById('how').open")
-
-
-# Trouble
-
-
-def spoil(pages):
-    weights = bytearray(pages["models/fives/model.safetensors"])
-    weights[-1] ^= 1
-    pages["models/fives/model.safetensors"] = bytes(weights)
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (
-            spoil,
-            "The model “fives” is damaged or not the one that its config.json names; get its folder again.",
-        ),
-        (
-            lambda pages: pages.update({"models/fives/config.json": b"{"}),
-            "The model “fives” has a config.json that is not valid JSON; get its folder again.",
-        ),
-        (
-            lambda pages: pages.pop("models/fives/model.safetensors"),
-            "The model “fives” is not here; get its folder again.",
-        ),
-    ],
-    ids=["damaged", "no JSON", "missing"],
-)
-def test_a_broken_model_is_left_out(chromium, change, says):
-    with web.served([load("maze-ood"), web.fives()], change) as address:
-        tab = chromium.page(still=True)
-        tab.open(address)
-        assert tab.text("#notice-text") == says
-        tab.js("cellwise.steps(2)")
-        assert tab.js("cellwise.model.name") == "maze-ood"
-        tab.close()
-
-
-def test_no_gpu_is_no_trouble(chromium, address):
-    with web.opened(chromium, address) as tab:
-        assert tab.js("cellwise.running") == {"device": "CPU", "why": "no GPU was found"}
-        tab.choose("#device", "gpu")
-        tab.wait(
-            "document.getElementById('notice-text').textContent.startsWith('The cells think on the CPU: ')"
-        )
-        tab.js("cellwise.steps(2)")
-
-
-def test_a_page_without_any_model_says_so(chromium):
-    with web.served() as address:
-        tab = chromium.page(still=True)
-        tab.open(address, ready="document.getElementById('verdict').dataset.kind === 'stuck'")
-        assert tab.text("#verdict-text") == (
-            "This page cannot start: There is no model that this page can use; get its folder again."
-        )
-        tab.close()
 
 
 def test_the_page_is_small():
