@@ -100,7 +100,7 @@ def spoil(pages):
 def test_a_broken_model_is_left_out(chromium, change, says):
     with web.served([load("maze-ood"), web.fives()], change) as address:
         tab = chromium.page(still=True)
-        tab.open(address)
+        tab.open(f"{address}#model=fives")
         assert tab.text("#notice-text") == says
         tab.js("cellwise.steps(2)")
         assert tab.js("cellwise.model.name") == "maze-ood"

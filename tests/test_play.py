@@ -1,6 +1,7 @@
 """The server of the page, the folder of it, and the commands that make both."""
 
 import contextlib
+import dataclasses
 import hashlib
 import http.client
 import importlib
@@ -17,7 +18,7 @@ import pytest
 
 from cellwise.cli.main import main
 from cellwise.errors import ConfigError, FileError
-from cellwise.model import load
+from cellwise.model import load, shipped
 from cellwise.web import pages
 from cellwise.web.server import Server
 
@@ -129,7 +130,10 @@ def test_play_serves_until_ctrl_c():
     ("words", "says"),
     [
         (["--port", "99999"], "The port cannot be 99999; choose a whole number from 0 to 65535."),
-        (["--model", "nobody"], "There is no model 'nobody'; name a folder or one of: maze-ood."),
+        (
+            ["--model", "nobody"],
+            f"There is no model 'nobody'; name a folder or one of: {', '.join(shipped())}.",
+        ),
     ],
 )
 def test_play_refuses(words, says, capsys):
@@ -151,8 +155,9 @@ def test_the_folder_is_the_page(tmp_path, capsys):
     there = {
         path.relative_to(site).as_posix(): path.read_bytes() for path in site.rglob("*") if path.is_file()
     }
-    names = json.loads(there["models/index.json"])["models"]
-    assert names[0] == "mine" and "maze-ood" in names
+    listed = json.loads(there["models/index.json"])["models"]
+    assert listed[0] == {"name": "mine", "puzzle": "maze"}
+    assert {"name": "maze-ood", "puzzle": "maze"} in listed
     assert load(site / "models" / "mine").name == "mine"
     assert pages.files([load(own), model]).keys() <= there.keys()
     size = sum(map(len, there.values()))
@@ -184,4 +189,20 @@ def test_building_again_gives_the_same_bytes():
     assert (
         hashlib.sha256(build_web.build(asc)).digest()
         == hashlib.sha256(build_web.TARGET.read_bytes()).digest()
+    )
+
+
+def test_of_two_models_with_one_name_the_named_one_is_shown(tmp_path):
+    model = load("maze-ood")
+    dataclasses.replace(model, fire_rate=0.5).save(tmp_path)
+    shown = pages.files(pages.choose([str(tmp_path)]))
+    assert json.loads(shown["models/maze-ood/config.json"])["fire_rate"] == 0.5
+
+
+def test_a_model_that_the_page_cannot_run_is_refused(tmp_path, capsys):
+    model = load("maze-ood")
+    dataclasses.replace(model, name="small", size=(11, 11)).save(tmp_path)
+    assert main(["export", "web", str(tmp_path / "site"), "--model", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        "cellwise: The page cannot show small: it knows no mazes of one size only; name another model.\n"
     )

@@ -12,7 +12,7 @@ from ..model import load
 from ..web import pages
 from .arguments import option
 from .console import Console
-from .play import Models, chosen
+from .play import Models
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Web:
 
     def run(self) -> int:
         """Writes the files and says how many."""
-        written = pages.write(self.folder, chosen(self.models))
+        written = pages.write(self.folder, pages.choose(self.models))
         size = sum(path.stat().st_size for path in written)
         Console(stderr=True).print(
             f"Wrote {len(written)} files, {size:,} bytes, to {self.folder}.", soft_wrap=True, highlight=False

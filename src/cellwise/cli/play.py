@@ -7,8 +7,7 @@ from typing import Annotated
 import tyro
 
 from ..config import whole_number
-from ..model import Model, load, shipped
-from ..web.pages import files
+from ..web.pages import choose, files
 from ..web.server import Server
 from .console import Console
 
@@ -34,7 +33,7 @@ class Play:
     def run(self) -> int:
         """Serves the page until Ctrl-C."""
         port = whole_number("The port", self.port, 0, 65535)
-        with Server(files(chosen(self.models)), port) as server:
+        with Server(files(choose(self.models)), port) as server:
             try:
                 where = f"The page is at {server.address} – Ctrl-C stops it."
                 Console().print(where, soft_wrap=True, highlight=False)
@@ -44,8 +43,3 @@ class Play:
             except KeyboardInterrupt:  # The usual end, not a mishap.
                 pass
         return 0
-
-
-def chosen(names: tuple[str, ...]) -> list[Model]:
-    """The models to show: those that are named, then those that come with the package."""
-    return [load(name) for name in dict.fromkeys((*names, *shipped()))]

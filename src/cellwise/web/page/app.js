@@ -13,9 +13,9 @@ export const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 120, 250, Infinity];
 const BUDGET = 22; // Milliseconds to think between two pictures, so that 30 a second can be drawn.
 
 export class App extends EventTarget {
-  constructor(canvas, names) {
+  constructor(canvas) {
     super();
-    Object.assign(this, { canvas, names, mind: new Mind(), models: new Map() });
+    Object.assign(this, { canvas, mind: new Mind(), models: new Map() });
     Object.assign(this, { seed: 0, trials: 1, speed: 5, view: "answer", focus: null, cursor: -1, brush: null });
     Object.assign(this, { playing: false, visible: true, busy: 0, edits: new Map(), wiped: new Set(), device: "auto" });
     this.settings = { rate: 0.8, adaptive: false, noise: 0 };
@@ -66,7 +66,7 @@ export class App extends EventTarget {
       if (!board.inputs.includes(GOAL)) board.inputs[goal] = GOAL;
       board.inputs[start] = Math.min(board.inputs[start], GOAL);
     } else if (this.model.puzzle === "maze") board.inputs.forEach((token, cell) => token > END && (board.inputs[cell] = END));
-    this.cursor = Math.min(this.cursor, board.inputs.length - 1);
+    this.cursor = -1;
     await this.begin();
   }
 
@@ -222,7 +222,7 @@ export class App extends EventTarget {
     const shown = exact < 1.3 * scale ? Math.min(exact, scale * 1.06) : scale;
     this.canvas.style.width = `${(shown * width) / density}px`;
     const focused = document.activeElement === this.canvas;
-    const cursor = focused && (this.keyboard || this.model.puzzle === "sudoku") ? this.cursor : -1;
+    const cursor = this.model.puzzle === "sudoku" || (focused && this.keyboard) ? this.cursor : -1;
     draw(this.canvas, this.model.puzzle, this.board, this.frame, {
       scale, cursor, theme: this.theme, view: this.view, brush: this.brush,
     });

@@ -111,10 +111,10 @@ export function bindControls(app, models, notice) {
   for (const button of document.querySelectorAll("#puzzles button")) {
     button.addEventListener("click", async () => {
       const model = models.find((one) => (one.puzzle === "sudoku") === (button.dataset.puzzle === "sudoku"));
-      await change(model.name);
+      await change(model.name).catch((problem) => notice(problem.message));
     });
   }
-  on("model", "change", ({ value }) => change(value));
+  on("model", "change", ({ value }) => change(value).finally(show));
   async function change(name) {
     await app.alone(async () => {
       const board = app.board, made = app.made;

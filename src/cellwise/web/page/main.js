@@ -2,6 +2,7 @@
 
 import { App } from "./app.js";
 import { bindControls } from "./controls.js";
+import { ModelError } from "./engine/model.js";
 import { fromAddress } from "./share.js";
 
 const find = (id) => document.getElementById(id);
@@ -21,22 +22,9 @@ function setTheme(app, theme) {
   app.paint();
 }
 
-/** Loads the models that can be loaded; a broken one is told of and left out. */
-async function loadModels(app) {
-  const usable = [];
-  for (const name of app.names) {
-    try {
-      usable.push(await app.fetched(name));
-    } catch (problem) {
-      notice(problem.message);
-    }
-  }
-  return usable;
-}
-
 async function begin() {
   const listed = await fetch("models/index.json").then((answer) => answer.json());
-  const app = new App(find("board"), listed.models);
+  const app = new App(find("board"));
   globalThis.cellwise = app; // For the curious, and for tests.
   const dark = matchMedia("(prefers-color-scheme: dark)");
   setTheme(app, dark.matches ? "dark" : "light");
@@ -51,9 +39,7 @@ async function begin() {
   find("how").addEventListener("click", (event) => event.target === find("how") && find("how").close());
   app.addEventListener("trouble", ({ detail }) => notice(detail));
 
-  const models = await loadModels(app);
-  if (!models.length) throw new Error("There is no model that this page can use; get its folder again");
-  const controls = bindControls(app, models, notice);
+  const { models } = listed, controls = bindControls(app, models, notice);
   await open(app, models, controls);
   addEventListener("hashchange", () => location.hash.slice(1) !== app.address && open(app, models, controls));
   new ResizeObserver(() => app.paint()).observe(find("frame"));
@@ -67,24 +53,37 @@ async function open(app, models, controls) {
   let scene = null;
   try {
     scene = fromAddress(location.hash.slice(1), models.map((model) => model.name));
-    const model = models.find((one) => one.name === scene?.model) ?? models[0];
-    if (scene?.board && (scene.board.width === 9) !== (model.puzzle === "sudoku")) scene.board = null;
   } catch (problem) {
     notice(problem.message);
-    scene = null;
   }
   await app.alone(async () => {
-    await app.use(scene?.model ?? models[0].name);
+    if ((await useFirst(app, models, scene?.model)) !== scene?.model && scene?.model) scene = null;
     app.seed = scene?.seed ?? 0;
     app.trials = scene?.trials ?? 1;
     app.speed = scene?.speed ?? 5;
     app.view = scene?.view ?? "answer";
     Object.assign(app.settings, { noise: 0, adaptive: false }, scene?.settings);
     controls.show();
-    if (scene?.board) await app.take(scene.board, scene.made ?? null);
+    const fits = scene?.board && (scene.board.width === 9) === (app.model.puzzle === "sudoku");
+    if (fits) await app.take(scene.board, scene.made ?? null);
     else await controls.renew();
   });
   controls.play(!matchMedia("(prefers-reduced-motion: reduce)").matches);
+}
+
+/** Takes up the wanted model, or the first that can be used; tells of those that cannot. Returns its name. */
+async function useFirst(app, models, wanted) {
+  const names = models.map((model) => model.name);
+  for (const name of new Set(wanted ? [wanted, ...names] : names)) {
+    try {
+      await app.use(name);
+      return name;
+    } catch (problem) {
+      if (!(problem instanceof ModelError)) throw problem;
+      notice(problem.message);
+    }
+  }
+  throw new Error("There is no model that this page can use; get its folder again");
 }
 
 begin().catch((problem) => {

@@ -63,7 +63,7 @@ function verdict(app) {
     const why = sudoku ? "every row, column and box holds each digit once" : "the marked cells are a path from end to end";
     return { kind: "solved", text: `Verified after ${count(app.solvedAt ?? frame.steps)} steps: ${why}.` };
   }
-  if (app.loops && model.name === "maze-ood") {
+  if (app.loops && model.puzzle === "maze") {
     return { kind: "stuck", text: "This maze has loops; the cells have only learnt mazes without, and most likely fail." };
   }
   if (frame.resting) {
