@@ -43,7 +43,8 @@ from cellwise.kernels.dispatch import Path as KernelPath
 from cellwise.kernels.dispatch import Reference, choose
 from cellwise.kernels.spec import Weights
 from cellwise.puzzles.maze_generator import generate
-from cellwise.thinking.think import prepare, think
+from cellwise.thinking.mind import prepare
+from cellwise.thinking.think import think
 
 SPEC, LAYOUT = AUTOMATON.step, AUTOMATON.layout
 FIRE_RATE = 0.8

@@ -20,7 +20,8 @@ from .config import MOST_SEED, to_json, whole_number
 from .kernels.dispatch import Noise
 from .model import Model, check_noise
 from .puzzles.maze_path import judge
-from .thinking.think import PRECISION, Rest, prepare, think
+from .thinking.mind import PRECISION, prepare
+from .thinking.think import Rest, think
 
 Row = dict[str, Any]
 

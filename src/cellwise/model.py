@@ -22,7 +22,10 @@ from .files import explained, read_bytes, sha256_of, write_bytes, write_json
 from .kernels.dispatch import Noise
 from .puzzles import maze, maze_check, sudoku
 from .puzzles.maze_path import judge
-from .thinking.think import Mind, Patience, Tell, prepare, think
+from .thinking.mind import Mind, prepare
+from .thinking.pruning import Pruning
+from .thinking.seek import Budget, seek
+from .thinking.stream import Puzzles, Tell
 
 Puzzle = Literal["maze", "directed-maze", "sudoku"]
 """What a model solves: mazes whose two endpoints look alike, mazes with a start and a goal, or Sudokus."""
@@ -51,7 +54,9 @@ class Solution:
     """What the cells answered for `n` boards.
 
     `verified` is the verdict of the puzzle's rules and not an opinion of the cells; `confidence` is the mean
-    of `cells`, the confidence of each cell; `steps` is how long the answering trial thought.
+    of `cells`, the confidence of each cell; `steps` is how long the answering trial, number `trial`, thought.
+    A trial of -1 means that the time was over before the board was thought about. `steps_taken` counts the
+    steps of all trials of all boards.
     """
 
     grid: UInt8[np.ndarray, "n h w"]
@@ -59,6 +64,8 @@ class Solution:
     verified: Bool[np.ndarray, " n"]
     steps: Int32[np.ndarray, " n"]
     cells: Float32[np.ndarray, "n h w"]
+    trial: Int32[np.ndarray, " n"] | None = None
+    steps_taken: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,37 +107,47 @@ class Model:
         seed: int = 0,
         noise: Noise | None = None,
         tell: Tell | None = None,
+        *,
+        prune: int | Pruning = 1,
+        until_verified: bool = False,
+        budget: float | None = None,
     ) -> Solution:
         """Solves one board `[h, w]` or a batch `[n, h, w]` of token grids.
 
-        Each trial thinks for at most `steps` steps and stops when its answer is right by the rules and has
-        settled. The first right answer is taken, else the one the cells are surest of.
+        Each trial thinks for at most `steps` steps. The first answer that is right by the rules is taken and
+        ends the thinking about its board; if there is none, the one the cells are surest of. `prune` cuts
+        the steps into so many segments and halves the trials between them. With `until_verified` further
+        trials begin until every board is solved or `budget`, in seconds, is spent.
         """
         trials = whole_number("The number of trials", trials, 1)
         seed = whole_number("The seed", seed, 0, MOST_SEED)
         check_noise(noise)
+        check_budget(budget)
         batch, restore = self.prepared(boards)
         steps = self._steps(steps, batch)
+        pruning = Pruning(prune) if isinstance(prune, int) else prune
+        pruning.check(trials, steps)
         given = self.given(batch)
         mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise)
-        patience = Patience(self.verify, every=max(16, steps // 64))
-        n = len(batch)
-        grid, cells = np.zeros(batch.shape, np.uint8), np.zeros(batch.shape, np.float32)
-        sure, verified, taken = np.full(n, -np.inf, np.float32), np.zeros(n, bool), np.zeros(n, np.int32)
-        for trial in range(trials):
-            todo = np.flatnonzero(~verified).astype(np.int32)
-            if not len(todo):
-                break
-            asked = np.full(len(todo), trial, np.int32)
-            answers = think(mind, batch[todo], given[todo], seed, todo, asked, steps, patience, tell)
-            right = self.verify(batch[todo], answers.grid)
-            mean = answers.cells.mean((1, 2))
-            better = right | (mean > sure[todo])
-            chosen = todo[better]
-            grid[chosen], cells[chosen] = answers.grid[better], answers.cells[better]
-            sure[chosen], taken[chosen] = mean[better], answers.steps[better]
-            verified[todo] |= right
-        return Solution(restore(grid), sure, verified, taken, restore(cells))
+        puzzles = Puzzles(batch, given, np.arange(len(batch), dtype=np.int32))
+        found = seek(
+            mind,
+            puzzles,
+            self.verify,
+            seed,
+            Budget(trials, steps, budget, endless=until_verified),
+            pruning if pruning.segments > 1 else None,
+            tell,
+        )
+        return Solution(
+            restore(found.grid),
+            found.confidence,
+            found.verified,
+            found.steps,
+            restore(found.cells),
+            found.trial,
+            found.effort.taken,
+        )
 
     def watch(
         self,
@@ -187,7 +204,13 @@ class Model:
         """The boards as this model takes them, and how an answer gets back the shape in which they came."""
         try:
             boards = np.asarray(boards)
-        except ValueError:  # Rows of unequal length.
+        except ValueError:
+            shapes = [board.shape for board in boards if isinstance(board, np.ndarray) and board.ndim == 2]
+            if len(shapes) == len(boards):
+                sides = ", ".join(f"{h} x {w}" for h, w in dict.fromkeys(shapes))
+                raise PuzzleError(
+                    f"The boards have several sizes ({sides}); hand over boards of one size at a time."
+                ) from None
             raise PuzzleError("The boards have rows of unequal length; make all rows equally long.") from None
         if boards.ndim not in (2, 3) or boards.dtype.kind not in "iu" or boards.size == 0:
             raise PuzzleError(
@@ -264,6 +287,14 @@ def check_noise(noise: Noise | None) -> None:
         )
     if noise.until is not None:
         whole_number("The step until which there is noise", noise.until, 0)
+
+
+def check_budget(seconds: float | None) -> None:
+    """Raises ConfigError for a time in which nothing can be done."""
+    if seconds is None:
+        return
+    if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
+        raise ConfigError(f"The budget cannot be {seconds} seconds; choose more than 0, such as 10.")
 
 
 @dataclass(frozen=True)
