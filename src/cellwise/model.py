@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32, Shaped, UInt8
+from jaxtyping import Bool, Float32, Int32, Shaped, UInt8, UInt64
 from safetensors import SafetensorError
 from safetensors import numpy as tensors
 
@@ -34,6 +34,7 @@ SHIPPED = Path(__file__).parent / "models"
 FORMAT = 1
 LIMIT = 256 * 2**20
 MOST_NOISE = 100
+TRAINED_ON = "trained_on.u64"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -88,7 +89,10 @@ class Trace:
 
 @dataclass(frozen=True)
 class Model:
-    """An automaton with its numbers. `size` is the only board size it can work on, or None for any."""
+    """An automaton with its numbers. `size` is the only board size it can work on, or None for any.
+
+    `trained_on` are the fingerprints of the boards it learned from (`puzzles.equivalence`), if known.
+    """
 
     name: str
     puzzle: Puzzle
@@ -98,6 +102,7 @@ class Model:
     fire_rate: float = 0.8
     pace: Pace = Pace()
     provenance: dict[str, Any] = field(default_factory=dict, repr=False)
+    trained_on: UInt64[np.ndarray, " m"] | None = field(default=None, repr=False)
 
     def solve(
         self,
@@ -110,7 +115,7 @@ class Model:
         *,
         prune: int | Pruning = 1,
         until_verified: bool = False,
-        budget: float | None = None,
+        budget: float | int | None = None,
     ) -> Solution:
         """Solves one board `[h, w]` or a batch `[n, h, w]` of token grids.
 
@@ -135,7 +140,7 @@ class Model:
             puzzles,
             self.verify,
             seed,
-            Budget(trials, steps, budget, endless=until_verified),
+            Budget(trials, steps, None if budget is None else float(budget), until_verified),
             pruning if pruning.segments > 1 else None,
             tell,
         )
@@ -253,7 +258,7 @@ class Model:
         return whole_number("The number of steps", steps, 1)
 
     def save(self, folder: str | Path) -> None:
-        """Writes `model.safetensors` and `config.json`, which names the hash of the former."""
+        """Writes `model.safetensors`, perhaps `trained_on.u64`, and `config.json`, which has their hashes."""
         folder = Path(folder)
         with explained("create the folder", folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -269,6 +274,9 @@ class Model:
             "weights_sha256": sha256_of(folder / "model.safetensors"),
             "provenance": self.provenance,
         }
+        if self.trained_on is not None:
+            write_bytes(folder / TRAINED_ON, np.unique(self.trained_on).astype("<u8").tobytes())
+            config["trained_on_sha256"] = sha256_of(folder / TRAINED_ON)
         write_json(folder / "config.json", config)
 
 
@@ -289,7 +297,7 @@ def check_noise(noise: Noise | None) -> None:
         whole_number("The step until which there is noise", noise.until, 0)
 
 
-def check_budget(seconds: float | None) -> None:
+def check_budget(seconds: float | int | None) -> None:
     """Raises ConfigError for a time in which nothing can be done."""
     if seconds is None:
         return
@@ -309,6 +317,7 @@ class _Config:
     fire_rate: float
     pace: Pace
     weights_sha256: str
+    trained_on_sha256: str | None = None
 
 
 def shipped() -> list[str]:
@@ -361,6 +370,7 @@ def load(name_or_path: str | Path) -> Model:
         fire_rate=config.fire_rate,
         pace=config.pace,
         provenance=provenance if isinstance(provenance, dict) else {},
+        trained_on=_load_trained_on(config, folder),
     )
 
 
@@ -393,6 +403,18 @@ def _check_config(config: _Config, folder: Path) -> None:
         raise ModelError(
             f"{folder / 'config.json'} describes an automaton that cannot exist; get the model folder again."
         )
+
+
+def _load_trained_on(config: _Config, folder: Path) -> UInt64[np.ndarray, " m"] | None:
+    if config.trained_on_sha256 is None:
+        return None
+    data = read_bytes(folder / TRAINED_ON, limit=LIMIT)
+    if hashlib.sha256(data).hexdigest() != config.trained_on_sha256 or len(data) % 8:
+        raise ModelError(
+            f"{folder / TRAINED_ON} is damaged or not the file that config.json names; "
+            "get the model folder again."
+        )
+    return np.frombuffer(data, "<u8").astype(np.uint64)
 
 
 def _load_weights(config: _Config, folder: Path) -> dict[str, Float32[np.ndarray, "..."]]:

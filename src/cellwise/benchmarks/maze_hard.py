@@ -66,9 +66,7 @@ RELEASED = Recipe(
 )
 """What the released training code does."""
 
-RECIPE = replace(
-    RELEASED, schedule=Schedule(first=0.0, peak=1e-3, last=0.0, warmup=500, shape="cosine")
-)
+RECIPE = replace(RELEASED, schedule=Schedule(first=0.0, peak=1e-3, last=0.0, warmup=500, shape="cosine"))
 """Where to start: a cosine over the whole run, as Maze-OOD wants it; the peak is still to be found."""
 
 KEPT = 64

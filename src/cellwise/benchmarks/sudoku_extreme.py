@@ -7,9 +7,10 @@
     cellwise eval sudoku-extreme --model runs/extreme/model  # expected: no numbers yet
 
 A thousand boards of the pool are trained on, by `sudoku-extreme-20k` all that are not kept for validation.
-The tests are 500 rows of the published training file (`dev`) and a hundred boards of each of the eleven grades
-of difficulty (`balanced`); between models and checkpoints one chooses by `validation`. With the published files
-at hand, `all` counts all published test boards and `even` ten thousand of each grade: never compare the two.
+The tests are 500 rows of the published training file (`dev`) and a hundred boards of each of the eleven
+grades of difficulty (`balanced`); between models and checkpoints one chooses by `validation`. With the
+published files at hand, `all` counts all published test boards and `even` ten thousand of each grade: never
+compare the two.
 """
 
 from dataclasses import replace
@@ -20,6 +21,7 @@ from ..automaton.layout import Automaton, Layout, orthonormal_tokens
 from ..kernels.spec import StepSpec
 from ..model import Pace
 from ..puzzles import store
+from ..puzzles.archive import bin_of
 from ..puzzles.board import Boards
 from ..training.job import Check
 from ..training.recipe import Recipe, Schedule
@@ -90,7 +92,8 @@ def released_checks() -> tuple[Check, ...]:
 
 def _case(name: str, dataset: str, split: str, count: int) -> Case:
     boards = partial(_boards, dataset, split)
-    return Case(name=name, steps=2048, count=count, boards=boards, source=f"{dataset} {split}")
+    source = f"{dataset} {split}"
+    return Case(name=name, steps=2048, count=count, boards=boards, source=source, grade=bin_of)
 
 
 def _boards(dataset: str, split: str, limit: int) -> Boards:

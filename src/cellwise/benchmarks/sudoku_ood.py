@@ -88,7 +88,7 @@ def training_boards() -> tuple[Boards, dict[str, Any]]:
 
 
 def _made() -> Boards:
-    """Nine thousand easy boards, which take a minute to make and are taken from the store if they are there."""
+    """Nine thousand easy boards, made in a minute or taken from the store if they are there."""
     with contextlib.suppress(DataError):
         boards = store.load("sudoku-easy-made", "train", training=True)
         if fingerprint(boards) == TRAIN_CONTENT:
@@ -122,6 +122,11 @@ def spread(boards: Boards, limit: int) -> Boards:
     return boards[np.arange(limit) * len(boards) // limit]
 
 
+def givens(blanks: np.ndarray) -> np.ndarray:
+    """The number of clues."""
+    return 81 - blanks
+
+
 SUDOKU_OOD = Preset(
     name="sudoku-ood",
     about="Sudoku, from easy boards to hard ones",
@@ -153,6 +158,7 @@ BENCHMARK = Benchmark(
             count=1_800,
             boards=test_boards,
             source="sudoku-hard-made test: from 17-clue puzzles, 100 for each of 47 to 64 blanks",
+            grade=givens,
         ),
     ),
     more=(
@@ -162,6 +168,7 @@ BENCHMARK = Benchmark(
             count=360,
             boards=lambda n: spread(store.load("sudoku-hard-made", "eval"), n),
             source="sudoku-hard-made eval: from other 17-clue puzzles",
+            grade=givens,
         ),
         Case(
             name="hard",
@@ -169,6 +176,7 @@ BENCHMARK = Benchmark(
             count=18_000,
             boards=lambda n: store.load("sudoku-hard", "test", limit=n),
             source="sudoku-hard test, as published",
+            grade=givens,
         ),
     ),
 )

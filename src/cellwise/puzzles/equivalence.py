@@ -74,9 +74,7 @@ def _sudoku(boards: Boards) -> UInt64[np.ndarray, " n"]:
     return _mixed(colour.sum(1))
 
 
-def _sums(
-    colour: UInt64[np.ndarray, "n 81"], house: Int64[np.ndarray, "n 81"]
-) -> UInt64[np.ndarray, "n 9"]:
+def _sums(colour: UInt64[np.ndarray, "n 81"], house: Int64[np.ndarray, "n 81"]) -> UInt64[np.ndarray, "n 9"]:
     """The sum of the mixed colours in each of nine houses."""
     sums = np.zeros((len(colour), 9), np.uint64)
     rows = np.arange(len(colour))[:, None]
@@ -117,10 +115,8 @@ def _least_sudoku(board: Boards) -> bytes:
     return best
 
 
-def _least_rows(
-    grids: Int64[np.ndarray, "m 9 9"], clues: Bool[np.ndarray, "m 9 9"], first: int
-) -> bytes:
-    """The least of the given images with row `first` on top and the other rows as low as their bands allow."""
+def _least_rows(grids: Int64[np.ndarray, "m 9 9"], clues: Bool[np.ndarray, "m 9 9"], first: int) -> bytes:
+    """The least of the given images with row `first` on top and the others as low as their bands allow."""
     top = first // 3
     heads = grids[:, :, 0].copy()
     heads[:, first] = 0

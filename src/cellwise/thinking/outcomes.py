@@ -73,6 +73,13 @@ class Outcomes:
         names = ("boards", "confidence", "settled", "steps", "answer")
         return Outcomes(depths=self.depths, marks=marks, **{name: both(name) for name in names})
 
+    def in_order(self) -> "Outcomes":
+        """The same by the numbers of the boards."""
+        order = np.argsort(self.boards)
+        marks = {name: mark[order] for name, mark in self.marks.items()}
+        names = ("boards", "confidence", "settled", "steps", "answer")
+        return Outcomes(depths=self.depths, marks=marks, **{n: getattr(self, n)[order] for n in names})
+
     def surest(
         self, depth: int = -1, trials: int | None = None, among: str | None = None
     ) -> Int32[np.ndarray, " n"]:

@@ -67,7 +67,7 @@ def seek(
         _wave(mind, seeker, todo, first, count, seed, pruning, tell)
         first += count
         over = first >= budget.trials and not budget.endless
-        patient = not (over or seeker.found.verified.all() or seeker.late())
+        patient = not (over or seeker.found.verified.all() or seeker.late)
     unused = max(0, budget.trials * len(puzzles.inputs) * budget.steps - seeker.found.effort.asked)
     seeker.found.effort.asked += unused
     if tell is not None and unused:
@@ -111,7 +111,7 @@ class _Seeker:
         self.every = max(16, budget.steps // 64)
         self.looks = look_at(budget.steps, self.every)
         self.rows: Int32[np.ndarray, " t"] | None = None
-        self.began, self.looked = clock(), False
+        self.began, self.late = clock(), False
         n = len(puzzles.inputs)
         self.found = Found(
             grid=puzzles.inputs.copy(),
@@ -122,16 +122,14 @@ class _Seeker:
             trial=np.full(n, -1, np.int32),
         )
 
-    def late(self) -> bool:
-        """Whether the time is over."""
-        return self.budget.seconds is not None and self.clock() - self.began >= self.budget.seconds
-
     def see(self, look: Look) -> Bool[np.ndarray, " k"]:
         """Takes an answer if it is better than what there is."""
-        self.looked = True
+        # Only here, so that nobody leaves whose answer was not taken.
+        seconds = self.budget.seconds
+        self.late = seconds is not None and self.clock() - self.began >= seconds
         row = self._rows_of(look.tasks)
         right = self.verify(self.puzzles.inputs[row], look.grid)
-        last = (look.done == self.looks[-1]) | self.late()
+        last = (look.done == self.looks[-1]) | self.late
         sure, found = look.cells.mean((1, 2)), self.found
         for i in np.flatnonzero(right | last):
             board, step, trial = row[i], look.done[i], look.tasks.trial[i]
@@ -150,7 +148,7 @@ class _Seeker:
 
     def wanted(self, tasks: Tasks, done: Int32[np.ndarray, " k"]) -> Bool[np.ndarray, " k"]:
         """Who could still be the first to be right; nobody when the time is over."""
-        if self.looked and self.late():
+        if self.late:
             return np.zeros(len(done), bool)
         row = self._rows_of(tasks)
         return ~self.found.verified[row] | (done < self.found.steps[row])
