@@ -20,7 +20,8 @@ from ..kernels.dispatch import Path
 from ..kernels.precision import Precision, products
 from ..kernels.spec import Weights
 from ..puzzles.board import Boards
-from ..thinking.think import prepare, think
+from ..thinking.mind import prepare
+from ..thinking.think import think
 from ..training.pool import Data
 from ..training.recipe import Recipe
 from ..training.step import first_run, iterate

@@ -17,6 +17,7 @@ from ..errors import ConfigError, RunError
 from ..kernels import dispatch
 from ..kernels.precision import products
 from ..model import Model
+from ..puzzles.equivalence import fingerprints
 from . import folder as folders
 from .check import most_free, solve_check
 from .curves import Curves, summary_writer
@@ -100,6 +101,7 @@ class _Session:
         self.reports: list[Report] = []  # Those that were not looked at yet.
         self.fixed = {name: jnp.asarray(array) for name, array in job.fixed.items()}
         self.data = Data(jnp.asarray(job.boards.target), jnp.asarray(job.boards.given))
+        self.trained_on = fingerprints(job.boards, sudoku=job.puzzle == "sudoku")
         self.curves: Curves | None = None
         self.state = self._restored()
 
@@ -170,6 +172,7 @@ class _Session:
             fire_rate=job.recipe.fire_rate,
             pace=job.pace,
             provenance={name: config[name] for name in about} | {"iterations": self.step} | job.provenance,
+            trained_on=self.trained_on,
         )
 
     def _restored(self) -> Run:
