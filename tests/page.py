@@ -15,7 +15,7 @@ from cellwise.kernels.dispatch import Noise
 from cellwise.model import Model, Pace, load, shipped
 from cellwise.puzzles.maze_generator import generate
 from cellwise.puzzles.sudoku_generator import generate_easy
-from cellwise.thinking.think import prepare
+from cellwise.thinking.mind import prepare
 from cellwise.web.pages import files
 from cellwise.web.server import Server
 
