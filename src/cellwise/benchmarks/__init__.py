@@ -10,10 +10,13 @@ PRESETS: dict[str, Preset] = {
         maze_ood.MAZE_OOD_RELEASED,
         maze_ood.MAZE_LAPTOP,
         maze_hard.MAZE_HARD,
-        maze_hard.MAZE_HARD_PLAIN,
         maze_hard.MAZE_HARD_BFS,
+        maze_hard.MAZE_HARD_RELEASED,
         sudoku_ood.SUDOKU_OOD,
+        sudoku_ood.SUDOKU_OOD_RELEASED,
         sudoku_extreme.SUDOKU_EXTREME,
+        sudoku_extreme.SUDOKU_EXTREME_20K,
+        sudoku_extreme.SUDOKU_EXTREME_RELEASED,
     )
 }
 

@@ -6,7 +6,7 @@ a path can make them where and when it needs them.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jax import Array
@@ -162,6 +162,8 @@ class Attention:
     form: attention.Form | None = None
     unroll: int | None = None
     name: str = "attention"
+    bf16: ClassVar = True
+    """It multiplies bfloat16 if asked; paths that do not say so multiply something better."""
 
     def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> Array:
         """Which cells are given."""
@@ -304,11 +306,18 @@ def verdicts(spec: StepSpec) -> list[Verdict]:
     return [Verdict(name, refusal(spec)) for name, refusal in refusals.items()] + [Verdict("reference", None)]
 
 
+def runnable(spec: StepSpec, free: int) -> list[Path]:
+    """The paths that can run this rule on boards with at most `free` cells that are not given, best first."""
+    made: dict[str, Path] = {
+        "resident": Resident(max(free, 1)),
+        "compact": Compact(max(free, 1)),
+        "streamed": Streamed(),
+        "attention": Attention(),
+        "reference": Reference(),
+    }
+    return [made[verdict.path] for verdict in verdicts(spec) if verdict.reason is None]
+
+
 def choose(spec: StepSpec, free: int) -> Path:
-    """The fastest path for this rule on boards with at most `free` cells that are not given."""
-    if compact_refusal(spec) is None:
-        return (Compact if resident_refusal(spec) else Resident)(max(free, 1))
-    if attention_refusal(spec):
-        return Reference()
-    # How factors are rounded is known only when a rollout is traced, so it does not matter here.
-    return Attention() if streamed.refusal(spec) else Streamed()
+    """The fastest of them, for the precision in force."""
+    return runnable(spec, free)[0]
