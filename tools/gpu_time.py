@@ -10,7 +10,9 @@ apart from those of float32 products is told too.
 
 import argparse
 import json
+import shlex
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,7 +31,7 @@ from cellwise.automaton.flops import closed_form
 from cellwise.benchmarks import PRESETS
 from cellwise.benchmarks.preset import Preset
 from cellwise.files import write_text
-from cellwise.kernels import bits, precision
+from cellwise.kernels import bits, precision, streamed
 from cellwise.kernels.dispatch import Attention, Streamed, streamed_refusal
 from cellwise.kernels.dispatch import Path as Way
 from cellwise.training import step
@@ -161,16 +163,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--paths", nargs="+", default=list(PATHS), choices=list(PATHS))
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--each", type=int, help="boards to a block, instead of what is thought best")
     parser.add_argument("--quick", action="store_true", help="two boards, two steps")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "gpu-time.json")
     asked = parser.parse_args()
+    if asked.each:
+        streamed.boards_each = lambda boards, *_: min(boards, asked.each)
     with precision.products("bf16"):
         reason = streamed_refusal(PRESETS["sudoku-extreme"].automaton.step)
     if reason:
         print(f"streamed does not run here: {reason}")
         asked.paths = [name for name in asked.paths if name != "streamed"]
     document: dict[str, Any] = {
-        "command": "python tools/gpu_time.py",
+        "command": shlex.join(["python", "tools/gpu_time.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).date().isoformat(),
         "device": environment.device(),
         "commit": environment.commit(),
