@@ -143,7 +143,7 @@ export class App extends EventTarget {
       try {
         await this.turn(passed);
       } catch (problem) {
-        this.playing = false;
+        this.tell("stopped");
         this.tell("trouble", `Thinking stopped: ${problem.message}. Choose “Restart” to go on.`);
       }
     }

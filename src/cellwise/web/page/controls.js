@@ -254,6 +254,7 @@ export function bindControls(app, models, notice) {
 
   app.addEventListener("frame", () => showFrame(app));
   app.addEventListener("model", show);
+  app.addEventListener("stopped", () => play(false));
   app.addEventListener("scene", () => (show(), showFrame(app), remember()));
   return { show, renew, play };
 }

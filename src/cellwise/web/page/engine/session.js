@@ -5,7 +5,7 @@ import { isSolution } from "../puzzles/sudoku.js";
 import { DEFAULTS, Thought } from "./thought.js";
 
 const MEMORY = 96 * 2 ** 20; // Bytes for moments to go back to.
-const FIRST_GAP = 4; // Steps between two of them, until memory is used up.
+const FIRST_GAP = 8; // Steps between two of them, until memory is used up.
 const CLONES = 3; // Of trials that say the same, the surest so many are kept first.
 
 export class Session {
