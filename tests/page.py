@@ -12,11 +12,11 @@ import numpy as np
 import rules
 from cellwise.automaton.layout import Automaton
 from cellwise.kernels.dispatch import Noise
-from cellwise.model import Model, Pace, load, shipped
+from cellwise.model import Model, Pace
 from cellwise.puzzles.maze_generator import generate
 from cellwise.puzzles.sudoku_generator import generate_easy
 from cellwise.thinking.think import prepare
-from cellwise.web.pages import files
+from cellwise.web.pages import choose, files
 from cellwise.web.server import Server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
@@ -71,9 +71,9 @@ def golden(model, steps=200, noise: Noise | None = None):
 
 
 def models_to_compare():
-    """Every model that comes with the package, and the two kinds of Sudoku rule."""
+    """Every model that comes with the package and runs on the page, and two sizes of Sudoku rule."""
     return [
-        *map(load, shipped()),
+        *choose(()),
         sudoku_model("sudoku-128", rules.SUDOKU_OOD),
         sudoku_model("sudoku-256", rules.SUDOKU_EXTREME),
     ]

@@ -123,6 +123,18 @@ def test_every_view_is_drawn(chromium, address):
         assert len(pictures) == 5
 
 
+def test_a_cell_shows_its_numbers(chromium, address):
+    with web.opened(chromium, address, MAZE) as tab:
+        assert tab.text("#inside-text") == "Point at a cell to see the numbers in it."
+        tab.js("cellwise.steps(9)")
+        ((x, y),) = web.at(tab, (1, 1))
+        tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        tab.wait("cellwise.frame.inside?.length === 16")
+        state = web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})").reshape(23, 23, 16)
+        assert np.array_equal(web.numbers(tab, "cellwise.frame.inside"), state[1, 1])
+        assert tab.text("#inside-text").startswith("Row 2, column 2: ")
+
+
 def test_adaptive_firing_saves_updates(chromium, address):
     with web.opened(chromium, address, MAZE) as tab:
         tab.choose("#adaptive", True)

@@ -39,6 +39,7 @@ export class Hands {
     app.keyboard = false;
     if (cell < 0) return;
     app.cursor = cell;
+    app.peek(cell);
     this.at = [x, y];
     if (this.tool() === "wipe") this.drawing = "wipe";
     else if (!this.isMaze) return app.paint();
@@ -63,6 +64,7 @@ export class Hands {
 
   hover(at) {
     const wipes = this.tool() === "wipe" && at;
+    if (at && this.cell(...at) >= 0) this.app.peek(this.cell(...at));
     const before = this.app.brush;
     this.app.brush = wipes ? { x: at[0], y: at[1], radius: this.radius() } : null;
     if (wipes || before) this.app.paint();
@@ -117,6 +119,7 @@ export class Hands {
     else return;
     event.preventDefault();
     event.stopPropagation();
+    app.peek(app.cursor);
     app.paint();
     this.say(app.cursor);
   }
@@ -138,7 +141,7 @@ export class Hands {
     [this.held, this.under] = [cell, 0];
   }
 
-  /** A cell in words, for those who do not see it. */
+  /** A cell in words. */
   describe(cell) {
     const { app } = this, { width, inputs } = app.board, { grid, sure } = app.frame;
     const where = `Row ${Math.floor(cell / width) + 1}, column ${(cell % width) + 1}`;

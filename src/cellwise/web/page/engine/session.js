@@ -118,8 +118,8 @@ export class Session {
     await this.run(wanted - this.steps, Infinity, this.settings, true);
   }
 
-  /** What there is to see, of trial `focus` and of all trials in small. */
-  frame(focus, view) {
+  /** What there is to see, of trial `focus` and of all trials in small; `inside` are the numbers of cell `probe`. */
+  frame(focus, view, probe = -1) {
     const trial = focus ?? this.best, thought = this.thoughts[trial];
     const small = this.thoughts.length > 1;
     return {
@@ -135,6 +135,7 @@ export class Session {
       sure: thought.sure.slice(),
       second: thought.second?.slice() ?? null,
       shown: shown(thought, view),
+      inside: probe >= 0 ? inside(thought, probe) : null,
       confidence: thought.confidence,
       solved: solves(this.model, thought),
       trials: this.thoughts.map((one, i) => ({
@@ -149,6 +150,10 @@ export class Session {
 
 function solves(model, thought) {
   return model.puzzle === "sudoku" ? isSolution(thought.inputs, thought.grid) : isSolved(thought, thought.grid);
+}
+
+function inside({ model, state }, cell) {
+  return state.slice(cell * model.step.channels, (cell + 1) * model.step.channels);
 }
 
 /** The numbers of a view other than the answer, one for each cell. */

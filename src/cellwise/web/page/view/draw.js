@@ -122,3 +122,18 @@ function drawBrush(context, { x, y, radius }, scale, colours) {
   context.stroke();
   context.setLineDash([]);
 }
+
+/** The numbers of one cell as bars, from -2 below to 2 above. */
+export function drawInside(canvas, numbers, theme) {
+  const { positive, negative, thin } = THEMES[theme], density = devicePixelRatio || 1;
+  canvas.width = canvas.clientWidth * density;
+  canvas.height = canvas.clientHeight * density;
+  const context = canvas.getContext("2d"), { width, height } = canvas, step = width / (numbers?.length || 16);
+  context.fillStyle = thin;
+  context.fillRect(0, height / 2 - density / 2, width, density);
+  numbers?.forEach((number, i) => {
+    const tall = (Math.max(-2, Math.min(2, number)) / 2) * (height / 2);
+    context.fillStyle = number < 0 ? negative : positive;
+    context.fillRect(i * step + step * 0.12, height / 2 - Math.max(0, tall), step * 0.76, Math.abs(tall));
+  });
+}
