@@ -49,6 +49,13 @@ def sudoku_model(name, automaton: Automaton, lively=1.0, digit=0):
     return Model(name, "sudoku", automaton, weights, (9, 9), 0.8, Pace(64, 0.0))
 
 
+def directed_model(name):
+    """A model nobody trained of the kind that tells start from goal and imagines walls beyond the edge."""
+    weights = dict(rules.lively_weights("maze-hard", None))
+    weights["update.w_out"] = weights["update.w_out"] * np.float32(0.05)
+    return Model(name, "directed-maze", rules.MAZE_HARD, weights, None, 0.8, Pace(64, 0.0))
+
+
 def fives():
     """A model that says five wherever nothing is given, and so solves Sudokus that lack only their fives."""
     return sudoku_model("fives", rules.SUDOKU_OOD, lively=0.0, digit=5)
@@ -71,9 +78,10 @@ def golden(model, steps=200, noise: Noise | None = None):
 
 
 def models_to_compare():
-    """Every model that comes with the package and runs on the page, and two sizes of Sudoku rule."""
+    """Every model that comes with the package and runs on the page, and other kinds of rule."""
     return [
         *choose(()),
+        directed_model("two-ends"),
         sudoku_model("sudoku-128", rules.SUDOKU_OOD),
         sudoku_model("sudoku-256", rules.SUDOKU_EXTREME),
     ]

@@ -332,6 +332,20 @@ def test_a_phone(chromium, address):
         )
 
 
+def test_out_of_sight_cells_stand_still(chromium, address):
+    with web.opened(chromium, address, "#maze=201.perfect.1", width=360, height=600, mobile=True) as tab:
+        tab.js("document.getElementById('play').click()")
+        tab.wait("cellwise.frame.steps > 2")
+        tab.js("scrollTo(0, 1e5)")
+        tab.wait("!cellwise.visible")
+        tab.js("cellwise.mind.ask('frame', {})")
+        before = tab.js("cellwise.frame.steps")
+        time.sleep(0.3)
+        assert tab.js("cellwise.frame.steps") <= before + 1
+        tab.js("scrollTo(0, 0)")
+        tab.wait(f"cellwise.frame.steps > {before + 1}")
+
+
 def test_dark_and_light(chromium, address):
     grounds = set()
     for dark in (False, True):

@@ -43,13 +43,14 @@ export class Session {
       this.live.forEach((thought) => (thought.quiet = 0));
       this.interfered();
     }
-    const until = performance.now() + budget;
-    for (const end = this.steps + count; this.steps < end && (tireless || !this.resting) && performance.now() < until; ) {
-      const together = Math.min(end - this.steps, this.stepper.most, this.gap - (this.steps % this.gap));
+    const enough = performance.now() + budget;
+    for (const end = this.steps + count; this.steps < end && (tireless || !this.resting) && performance.now() < enough; ) {
+      const until = (every) => every - (this.steps % every);
+      const together = Math.min(end - this.steps, this.stepper.most, until(this.gap), until(this.segment));
       for (const thought of this.live) await thought.advance(this.stepper, together, this.settings);
       this.steps += together;
       this.furthest = Math.max(this.furthest, this.steps);
-      if (this.steps % this.segment < together) this.prune();
+      if (this.steps % this.segment === 0) this.prune();
       if (this.steps % this.gap === 0) this.remember();
     }
   }
