@@ -1,8 +1,10 @@
 """The page in a real browser, as people use it and misuse it."""
 
 import gzip
+import http.server
 import io
 import json
+import threading
 import time
 
 import numpy as np
@@ -13,7 +15,7 @@ import page as web
 from cellwise.model import load
 from cellwise.puzzles import sudoku
 from cellwise.puzzles.maze_path import judge
-from cellwise.web.pages import files
+from cellwise.web import pages
 
 pytestmark = pytest.mark.skipif(
     web.browser.find() is None, reason="there is no Chromium here (apt install chromium)"
@@ -254,6 +256,24 @@ def test_a_link_brings_the_scene_back(chromium, address):
         assert tab.js("cellwise.address") == scene
 
 
+def test_the_exported_folder_works_on_any_host(chromium, tmp_path):
+    """A plain static server, the page in a subfolder, no headers of ours."""
+    pages.write(tmp_path / "a" / "site", [load("maze-ood")])
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=tmp_path)
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as host:
+        threading.Thread(target=host.serve_forever, daemon=True).start()
+        with web.opened(chromium, f"http://127.0.0.1:{host.server_port}/a/site/", "#maze=9.perfect.1") as tab:
+            solve(tab)
+        host.shutdown()
+
+
 def test_pictures_and_films_are_made(chromium, address):
     with web.opened(chromium, address, "#maze=9.perfect.1") as tab:
         tab.js("cellwise.steps(30)")
@@ -374,9 +394,9 @@ def test_how_it_works_opens_and_closes(chromium, address):
 
 
 def test_the_page_is_small():
-    packed = {path: len(gzip.compress(data, 9)) for path, data in files([]).items()}
+    packed = {path: len(gzip.compress(data, 9)) for path, data in pages.files([]).items()}
     assert sum(packed.values()) <= 300_000
-    assert json.loads(files([])["models/index.json"]) == {"models": []}
+    assert json.loads(pages.files([])["models/index.json"]) == {"models": []}
 
 
 def test_time_is_left_to_others(chromium, address):
