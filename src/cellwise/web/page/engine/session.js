@@ -59,6 +59,7 @@ export class Session {
   prune() {
     const live = this.thoughts.map((thought, trial) => ({ thought, trial })).filter(({ trial }) => this.alive[trial]);
     if (live.length < 2) return;
+    this.look();
     const ranked = live.map(({ thought, trial }) => {
       const sure = thought.confidence;
       const ahead = live.filter(
@@ -82,6 +83,11 @@ export class Session {
   wipe(cells) {
     this.live.forEach((thought) => thought.wipe(cells));
     this.interfered();
+  }
+
+  /** Reads what the cells say, where steps were taken since. */
+  look() {
+    for (const thought of this.thoughts) if (thought.stale) thought.read();
   }
 
   /** What was to come is no longer so; this moment cannot be computed from an earlier one. */
@@ -121,6 +127,7 @@ export class Session {
 
   /** What there is to see, of trial `focus` and of all trials in small; `inside` are the numbers of cell `probe`. */
   frame(focus, view, probe = -1) {
+    this.look();
     const trial = focus ?? this.best, thought = this.thoughts[trial];
     const small = this.thoughts.length > 1;
     return {
