@@ -106,7 +106,22 @@ def test_time_goes_back_and_forward(chromium, address):
         tab.choose("#time", 37)
         tab.wait("cellwise.frame.steps === 37")
         assert np.array_equal(web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})"), late)
-        # An interference in the past makes another future.
+        # What was changed on the way is changed again, and not before.
+        tab.js("cellwise.put(24, 2)")
+        tab.wait("cellwise.frame.inputs[24] === 2")
+        tab.js("cellwise.steps(10)")
+        later = web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})")
+        tab.choose("#time", 30)
+        tab.wait("cellwise.frame.steps === 30 && cellwise.board.inputs[24] !== 2")
+        tab.choose("#time", 47)
+        tab.wait("cellwise.frame.steps === 47 && cellwise.board.inputs[24] === 2")
+        assert np.array_equal(web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})"), later)
+        # Going on from before it leads elsewhere.
+        tab.choose("#time", 30)
+        tab.wait("cellwise.frame.steps === 30")
+        tab.js("cellwise.steps(2)")
+        assert tab.js("[cellwise.frame.steps, cellwise.frame.furthest]") == [32, 32]
+        # So does an interference in the past.
         tab.choose("#time", 11)
         tab.wait("cellwise.frame.steps === 11")
         tab.js("cellwise.wipe(8, 8, 3)")

@@ -43,6 +43,8 @@ export class Session {
       this.live.forEach((thought) => (thought.quiet = 0));
       this.interfered();
     }
+    // Who goes on from before an interference goes another way.
+    if (!tireless && this.moments.some((moment) => moment.kept && moment.steps > this.steps)) this.forget();
     const enough = performance.now() + budget;
     for (const end = this.steps + count; this.steps < end && (tireless || !this.resting) && performance.now() < enough; ) {
       const until = (every) => every - (this.steps % every);
@@ -92,9 +94,15 @@ export class Session {
 
   /** What was to come is no longer so; this moment cannot be computed from an earlier one. */
   interfered() {
+    this.forget();
     this.moments = this.moments.filter((moment) => moment.steps < this.steps);
-    this.furthest = this.steps;
     this.remember(true);
+  }
+
+  /** Forgets what came after this moment. */
+  forget() {
+    this.moments = this.moments.filter((moment) => moment.steps <= this.steps);
+    this.furthest = this.steps;
   }
 
   remember(kept = false) {
