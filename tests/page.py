@@ -67,9 +67,9 @@ def without_fives():
     return np.where(target == 5, 0, target).astype(np.uint8), target
 
 
-def golden(model, steps=200, noise: Noise | None = None):
+def golden(model, steps=200, noise: Noise | None = None, size=21):
     """A board, and the state and the grid that Python gets to on it with seed 5."""
-    boards = generate_easy(1, seed=3) if model.puzzle == "sudoku" else generate(21, 1, seed=4)
+    boards = generate_easy(1, seed=3) if model.puzzle == "sudoku" else generate(size, 1, seed=4)
     batch, _ = model.prepared(boards.inputs)
     given, zero = model.given(batch), np.zeros(1, np.int32)
     mind = prepare(model.automaton, model.weights, given, model.fire_rate, noise)

@@ -125,7 +125,7 @@ def gpu_tab(address):
 
 @pytest.mark.parametrize(("name", "steps"), [("maze-ood", 20), ("sudoku-128", 3)])
 def test_a_gpu_thinks_the_same(gpu_tab, name, steps):
-    board, state, grid = web.golden(MODELS[name], steps)
+    board, state, grid = web.golden(MODELS[name], steps, size=9)
     found = think(gpu_tab, name, board, device="gpu", steps=steps)
     assert np.abs(found - state.ravel()).max() <= 1e-3
     assert np.array_equal(web.numbers(gpu_tab, "grid", np.uint8), grid.ravel())
@@ -133,8 +133,8 @@ def test_a_gpu_thinks_the_same(gpu_tab, name, steps):
 
 def test_a_gpu_gets_kicks_between_its_steps(gpu_tab):
     model = MODELS["maze-ood"]
-    board, state, _ = web.golden(model, 12, Noise(0.1, 0.3, 0.3))
-    _, calm, _ = web.golden(model, 12)
+    board, state, _ = web.golden(model, 12, Noise(0.1, 0.3, 0.3), size=9)
+    _, calm, _ = web.golden(model, 12, size=9)
     assert np.abs(calm - state).max() > 0.1
     found = think(gpu_tab, "maze-ood", board, 0.3, device="gpu", steps=12)
     assert np.abs(found - state.ravel()).max() <= 1e-3
