@@ -82,6 +82,19 @@ def test_kicks_are_the_same_here_and_there(tab, name):
     assert np.abs(think(tab, name, board, 0.3, steps=60) - state.ravel()).max() <= 1e-3
 
 
+def test_the_largest_rule_is_quick_enough_to_watch(tab):
+    """The stated floor; results/web.json has what was measured."""
+    board, _, _ = web.golden(MODELS["sudoku-256"], 1)
+    think(tab, "sudoku-256", board, steps=5)
+    speed = """(async () => {
+      const began = performance.now();
+      await cellwise.mind.ask("run", {count: 1e6, budget: 1000, tireless: true});
+      const frame = await cellwise.mind.ask("frame", {focus: 0});
+      return (frame.steps - 5) / (performance.now() - began) * 1000;
+    })()"""
+    assert tab.js(speed) >= 60
+
+
 def test_the_bits_are_the_same_here_and_there(tab):
     """The masks of a whole rollout, for keys of several seeds, boards, trials and rates."""
     cells, steps = 441, 200

@@ -224,10 +224,9 @@ export class App extends EventTarget {
     if (!this.board || this.frame?.grid.length !== this.board.inputs.length) return;
     const { width, height } = this.board, room = this.canvas.parentElement.clientWidth;
     const density = devicePixelRatio || 1, exact = (room * density) / Math.max(width, height);
-    const scale = Math.max(1, Math.floor(exact));
-    // The picture has whole pixels to a cell; it is shown as wide as there is room for if that blurs little.
-    const shown = exact < 1.3 * scale ? Math.min(exact, scale * 1.06) : scale;
-    this.canvas.style.width = `${(shown * width) / density}px`;
+    // The picture has whole pixels to a cell and is shown a little smaller, so that it fills the room.
+    const scale = Math.max(1, Math.ceil(exact));
+    this.canvas.style.width = `${(exact * width) / density}px`;
     const focused = document.activeElement === this.canvas;
     const cursor = this.model.puzzle === "sudoku" || (focused && this.keyboard) ? this.cursor : -1;
     draw(this.canvas, this.model.puzzle, this.board, this.frame, {

@@ -33,9 +33,9 @@ function drawMaze(context, { inputs, width, height }, frame, scale, colours, vie
     const x = ((cell % width) + 0.5) * scale, y = (Math.floor(cell / width) + 0.5) * scale;
     context.fillStyle = css(colours.tokens[inputs[cell]]);
     context.strokeStyle = colours.ring;
-    context.lineWidth = Math.max(1, scale / 6);
+    context.lineWidth = Math.max(1.5, scale / 6);
     context.beginPath();
-    context.arc(x, y, Math.max(2, scale * 0.62), 0, 2 * Math.PI);
+    context.arc(x, y, Math.max(0.62, width / 120) * scale, 0, 2 * Math.PI); // To be found in a large maze, too.
     context.fill();
     context.stroke();
   }
