@@ -125,6 +125,10 @@ def test_verified_is_the_verdict_of_the_rules(shipped, mazes):
             "Boards must be whole numbers of shape [h, w] or [n, h, w], not uint8 of shape [9]; "
             "hand over token grids such as those of cellwise.puzzles.",
         ),
+        (
+            [np.zeros((5, 5), np.uint8), np.zeros((7, 5), np.uint8)],
+            "The boards have several sizes (5 x 5, 7 x 5); hand over boards of one size at a time.",
+        ),
         (np.zeros((5, 5), np.uint8), "The maze has no endpoints; mark exactly one start and one goal."),
         (
             np.zeros((6, 5), np.uint8),
@@ -147,6 +151,9 @@ def test_numbers_that_make_no_sense_are_refused(shipped, mazes):
         lambda: shipped.trace(mazes.inputs[0], steps=0),
         lambda: shipped.trace(mazes.inputs[0], steps=5, every=0),
         lambda: shipped.solve(mazes.inputs, trials=0),
+        lambda: shipped.solve(mazes.inputs, budget=0),
+        lambda: shipped.solve(mazes.inputs, budget=math.nan),
+        lambda: shipped.solve(mazes.inputs, prune=5),
         lambda: shipped.solve(mazes.inputs, seed=-1),
         lambda: shipped.solve(mazes.inputs, steps=2**31),
         lambda: shipped.solve(mazes.inputs, noise=Noise(0.1, 0.1, math.nan)),
@@ -162,6 +169,9 @@ def test_numbers_that_make_no_sense_are_refused(shipped, mazes):
         steps,
         "The interval cannot be 0; choose a whole number from 1 to 2147483647.",
         "The number of trials cannot be 0; choose a whole number from 1 to 2147483647.",
+        "The budget cannot be 0 seconds; choose more than 0, such as 10.",
+        "The budget cannot be nan seconds; choose more than 0, such as 10.",
+        "The pruning factor cannot be 5; choose one of 1, 2, 4, 8.",
         "The seed cannot be -1; choose a whole number from 0 to 4294967295.",
         steps.replace("be 0", "be 2147483648"),
         f"The noise cannot be Noise(when=0.1, where=0.1, size=nan, until=None); {noise}",
