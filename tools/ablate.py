@@ -201,8 +201,8 @@ def page(document: dict[str, Any]) -> str:
         "Which choices the recipe of Sudoku-OOD rests on. Every variant differs from `base` in one thing.",
         "Boards right of the validation boards (17 to 34 clues; nobody trains or tests on them) after so",
         "many steps, with one trial; mean over the seeds, lowest to highest in brackets. Small budgets",
-        "decide what to try first, not what is best in the end, and single looks swing: *middle* is the mean of the",
-        "last three.",
+        "decide what to try first, not what is best in the end, and single looks swing: *middle* is the",
+        "mean of the last three.",
         "",
         f"{document['iterations']:,} iterations of {document['batch']} boards, seeds "
         f"{', '.join(map(str, document['seeds']))}, {document['boards']} boards; {document['device']}, "
