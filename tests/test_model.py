@@ -125,10 +125,6 @@ def test_verified_is_the_verdict_of_the_rules(shipped, mazes):
             "Boards must be whole numbers of shape [h, w] or [n, h, w], not uint8 of shape [9]; "
             "hand over token grids such as those of cellwise.puzzles.",
         ),
-        (
-            [np.zeros((5, 5), np.uint8), np.zeros((7, 5), np.uint8)],
-            "The boards have several sizes (5 x 5, 7 x 5); hand over boards of one size at a time.",
-        ),
         (np.zeros((5, 5), np.uint8), "The maze has no endpoints; mark exactly one start and one goal."),
         (
             np.zeros((6, 5), np.uint8),
@@ -188,7 +184,9 @@ model = cellwise.load("maze-ood")
 for board in (None, "abc", [[1, 2], [1]], {}, [], [[0.5]], np.zeros((2, 2, 5, 5), int)):
     try: model.solve(board)
     except cellwise.PuzzleError as error: print(error)
-for options in ({"steps": "many"}, {"trials": 1.5}, {"seed": None}, {"noise": 0.3}):
+try: model.solve([np.zeros((5, 5), int), np.zeros((7, 5), int)])
+except cellwise.PuzzleError as error: print(error)
+for options in ({"budget": "10s"}, {"prune": 3}, {"steps": "many"}, {"trials": 1.5}, {"seed": None}, {"noise": 0.3}):
     try: model.solve([[3, 0, 3]], **options)
     except cellwise.ConfigError as error: print(error)
 for preset in (None, ["maze-ood"]):
@@ -211,6 +209,9 @@ print(model.solve([[3, 0, 3]], steps=1).grid.shape)
         f"{no_board}float64 of shape [0]",
         f"{no_board}float64 of shape [1, 1]",
         f"{no_board}int64 of shape [2, 2, 5, 5]",
+        "The boards have several sizes (5 x 5, 7 x 5)",
+        "The budget cannot be 10s seconds",
+        "The pruning factor cannot be 3",
         "The number of steps cannot be many",
         "The number of trials cannot be 1.5",
         "The seed cannot be None",
