@@ -133,3 +133,15 @@ def test_normal_numbers_are_those_of_the_formula():
     got = np.asarray(bits.normals(jnp.asarray(words), 7))[0]
     want = [[oracle.normal(oracle.at_cell(key, cell), c) for c in range(7)] for cell in range(30)]
     np.testing.assert_allclose(got, want, atol=3e-6)
+
+
+def test_no_compiled_loop_mixes_words_of_more_than_one_fold():
+    """LLVM takes exponentially long for long chains of mixing, so folds must not be fused on a CPU."""
+
+    def words(seed, boards, step):
+        keys = bits.trajectory_keys(seed, boards, boards)
+        return bits.at_cells(bits.at_step(keys, bits.FIRE, step), jnp.arange(81, dtype=jnp.int32)[None])
+
+    compiled = jax.jit(words).lower(jnp.uint32(1), jnp.arange(4, dtype=jnp.int32), jnp.int32(5)).compile()
+    loops = [part.count(" xor(") for part in compiled.as_text().split("\n}\n")]
+    assert max(loops) <= 9 < sum(loops), "a fold mixes twice, three times x ^ (x >> n) each"

@@ -1,9 +1,9 @@
 """The benchmarks: what can be trained (`PRESETS`) and what can be measured (`BENCHMARKS`), by name."""
 
-from . import maze_hard, maze_ood, sudoku_extreme, sudoku_ood
-from .preset import Benchmark, Preset
+from . import arc, maze_hard, maze_ood, sudoku_extreme, sudoku_ood
+from .preset import Benchmark, PairPreset, Preset
 
-PRESETS: dict[str, Preset] = {
+PRESETS: dict[str, Preset | PairPreset] = {
     preset.name: preset
     for preset in (
         maze_ood.MAZE_OOD,
@@ -14,6 +14,9 @@ PRESETS: dict[str, Preset] = {
         maze_hard.MAZE_HARD_BFS,
         sudoku_ood.SUDOKU_OOD,
         sudoku_extreme.SUDOKU_EXTREME,
+        arc.ARC,
+        arc.ARC_PAPER,
+        arc.ARC_SMALL,
     )
 }
 

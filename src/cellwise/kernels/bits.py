@@ -7,6 +7,7 @@ web page. The mixing function is the two-round multiply-xorshift `lowbias32` fou
 hash prospector; it is bijective and its avalanche bias is below 2e-4.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -30,7 +31,27 @@ def mix(word: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
 
 def fold(key: UInt32[Array, "*shape"], word: UInt32[Array, "*#shape"] | np.uint32) -> UInt32[Array, "*shape"]:
     """A new key from a key and a word; order matters, so (1, 2) and (2, 1) give different keys."""
+    word = jnp.broadcast_to(word, key.shape)
+    return jax.lax.platform_dependent(key, word, cpu=_fold_in_a_loop, default=_fold)
+
+
+def _fold(key: UInt32[Array, "*shape"], word: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
     return mix(mix(key + GOLDEN) ^ word)
+
+
+def _fold_in_a_loop(key: UInt32[Array, "*shape"], word: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
+    """The same as `_fold`, as a loop, which XLA does not fuse with what comes before and after.
+
+    Fused, several folds are one long chain of `x ^ (x >> n)`, in which every word is used twice. LLVM's loop
+    vectoriser walks such a chain without remembering where it was, so each use doubles its time: to minutes
+    for one small program.
+    """
+
+    def turn(i: Array, key: Array) -> Array:
+        first = i == 0
+        return mix(key + jnp.where(first, GOLDEN, np.uint32(0))) ^ jnp.where(first, word, np.uint32(0))
+
+    return jax.lax.fori_loop(0, 2, turn, key)
 
 
 def trajectory_keys(
