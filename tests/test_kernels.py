@@ -16,7 +16,7 @@ import oracle
 from cellwise.automaton import rollout
 from cellwise.automaton.rule import FIXED
 from cellwise.kernels import bits, dispatch, paper
-from cellwise.kernels.dispatch import Compact, Noise, Reference
+from cellwise.kernels.dispatch import Attention, Compact, Noise, Reference
 from rules import RULES, boards_for, keys_of, lively_weights, maze_automaton, on_device
 
 STEPS, FIRST, RATE = 3, 5, 0.7
@@ -43,20 +43,29 @@ class Paper(Reference):
 
 def path_of(name, given):
     free = int((~given).sum((1, 2)).max())
-    return {"reference": Reference(), "compact": Compact(max(free, 1)), "paper": Paper()}[name]
+    return {
+        "reference": Reference(),
+        "compact": Compact(max(free, 1)),
+        "attention": Attention(),
+        "dense": Attention("dense"),
+        "shifts": Attention("shifts"),
+        "paper": Paper(),
+    }[name]
 
 
 def runs(rule, path):
     spec = RULES[rule].automaton.step
     if path == "compact":
         return dispatch.compact_refusal(spec) is None
+    if path in ("dense", "shifts"):
+        return dispatch.attention_refusal(spec) is None
     return path == "reference" or spec.perception == "attention"
 
 
 CASES = [
     (rule, path, "frozen-free-mixed")
     for rule in RULES
-    for path in ("reference", "compact", "paper")
+    for path in ("reference", "compact", "dense", "shifts", "paper")
     if runs(rule, path)
 ] + [("maze-hard", "reference", "one-board"), ("maze-hard", "compact", "one-board")]
 every_case = pytest.mark.parametrize(("rule", "path", "batch"), CASES)

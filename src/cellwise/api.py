@@ -16,6 +16,7 @@ from .tasks.recipe import PairRecipe
 from .training import loop
 from .training.folder import holds_run, read_config
 from .training.recipe import Recipe
+from .training.settings import up_to_date
 
 R = TypeVar("R", Recipe, PairRecipe)
 
@@ -44,7 +45,7 @@ def train(
     folder = Path(out) if out is not None else Path("runs") / preset
     base = found.recipe
     if resume and holds_run(folder):
-        config = read_config(folder)
+        config = up_to_date(read_config(folder))
         base = from_json(type(base), config.get("recipe"), f"{folder / 'config.json'}: recipe")
         seed = config.get("seed", 0) if seed is None else seed
     seed = 0 if seed is None else whole_number("The seed", seed, 0, MOST_SEED)

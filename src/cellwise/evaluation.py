@@ -18,9 +18,10 @@ from .automaton.flops import step_flops
 from .benchmarks.preset import Case
 from .config import MOST_SEED, to_json, whole_number
 from .kernels.dispatch import Noise
+from .kernels.precision import JAX_NAMES, Precision
 from .model import Model, check_noise
 from .puzzles.maze_path import judge
-from .thinking.think import PRECISION, Rest, prepare, think
+from .thinking.think import Rest, prepare, think
 
 Row = dict[str, Any]
 
@@ -36,6 +37,7 @@ def evaluate(
     noise: Noise | None = None,
     rest: Rest | None = None,
     tell: Callable[[int, int], None] | None = None,
+    precision: Precision = "float32",
 ) -> Row:
     """Measures one case; with `rest`, a thought that is over is not thought on.
 
@@ -49,7 +51,7 @@ def evaluate(
     boards = case.boards(count)
     inputs, restore = model.prepared(boards.inputs)
     given, n = model.given(inputs), len(inputs)
-    mind = prepare(model.automaton, model.weights, given, model.fire_rate, noise)
+    mind = prepare(model.automaton, model.weights, given, model.fire_rate, noise, precision)
     numbers = np.arange(n, dtype=np.int32)
     grid, best = np.zeros(inputs.shape, np.uint8), np.full(n, -np.inf, np.float32)
     taken = 0
@@ -72,6 +74,7 @@ def evaluate(
         "stopped_at_rest": to_json(rest),
         "mean_steps_taken": round(taken / (n * trials), 1),
         "path": mind.path.name,
+        "precision": precision,
         **scored(model, boards.inputs, boards.target, restore(grid)),
         "mean_confidence": float(best.mean()),
         "seconds": round(seconds, 2),
@@ -121,7 +124,7 @@ def result_file(benchmark: str, model: Model, command: str, rows: list[Row]) -> 
         "fire_rate": model.fire_rate,
         "device": environment.device(),
         "commit": environment.commit(),
-        "matmul_precision": PRECISION,
+        "matmul_precision": ", ".join(dict.fromkeys(JAX_NAMES[row["precision"]] for row in rows)),
         "versions": environment.versions(),
         "rows": rows,
     }

@@ -18,6 +18,7 @@ from ..errors import ConfigError
 from ..evaluation import Row, evaluate, result_file
 from ..files import check_writable, write_json
 from ..kernels.dispatch import Noise
+from ..kernels.precision import Precision
 from ..model import Model, check_noise, load
 from ..names import nearest
 from ..thinking.think import Rest
@@ -57,6 +58,8 @@ class Eval:
     """Kicks while thinking: chance for a board, chance for a cell, size, share of the steps with kicks."""
     rest: bool = False
     """Stop a thought that is over, in which no number would change by more than 1e-5; saves time."""
+    precision: Precision = "float32"
+    """Of matrix products; on a GPU, less of it is faster."""
     limit: Annotated[int | None, option("INT", "the case's")] = None
     """Measure only the first so many boards."""
     seed: int = 0
@@ -137,6 +140,7 @@ class Eval:
                 noise=noise,
                 rest=Rest() if self.rest else None,
                 tell=lambda _, steps: progress.advance(task, steps),
+                precision=self.precision,
             )
 
 

@@ -10,7 +10,7 @@ products over all steps, boards and cells; only those of the 3 × 3 kernels are 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +21,9 @@ from jaxtyping import Bool, Float32, Int32
 from . import compact, launch
 from .bits import Keys
 from .launch import Kernel
+from .noise import Noise
 from .reference import State
 from .spec import StepSpec, Weights, beyond_edge
-
-if TYPE_CHECKING:
-    from .dispatch import Noise  # The dispatcher imports this module.
 
 NAMES = ("perceive.kernels", "update.w_in", "update.b_in", "update.w_out", "update.b_out")
 SHARED_BYTES = 227 * 1024
@@ -123,7 +121,7 @@ class Call:
 
     spec: StepSpec
     rate: float
-    noise: "Noise | None"
+    noise: Noise | None
     exact: bool
     """Products as good as float32, not with factors rounded to TF32."""
     keep: int = 0

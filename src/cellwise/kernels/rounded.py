@@ -12,8 +12,8 @@ from jax import Array
 from jaxtyping import BFloat16, Float32
 
 from . import bits, reference
-from .bits import Keys, Step
-from .dispatch import Rate, Reference
+from .bits import Keys, Rate, Step
+from .dispatch import Reference
 from .reference import State
 from .spec import OFFSETS, StepSpec, Weights
 

@@ -11,9 +11,9 @@ from jaxtyping import Float32, Int32, UInt8
 
 from ..automaton import clock, layout
 from ..automaton.layout import Automaton
-from ..kernels import dispatch, reference, rounded
+from ..kernels import reference, rounded
 from ..kernels.bits import Keys
-from ..kernels.dispatch import Path
+from ..kernels.dispatch import Path, Reference
 from ..kernels.spec import StepSpec, Weights
 from ..puzzles.arc_canvas import PAD
 from .recipe import PairRecipe
@@ -29,11 +29,9 @@ class Verdict(NamedTuple):
     solved: Float32[Array, " b"]
 
 
-def path_for(spec: StepSpec, precision: str, cells: int) -> Path:
-    """How steps are computed."""
-    if precision == "bf16" and rounded.refusal(spec) is None:
-        return rounded.Rounded()
-    return dispatch.choose(spec, cells)
+def path_for(spec: StepSpec, precision: str) -> Path:
+    """How single steps are computed, which is what a clock needs."""
+    return rounded.Rounded() if precision == "bf16" and rounded.refusal(spec) is None else Reference()
 
 
 def learning(automaton: Automaton, recipe: PairRecipe) -> Automaton:

@@ -120,7 +120,7 @@ class _Session:
         self.step, self.seconds_before = 0, 0.0
         self.reports: list[Report] = []
         self.fixed = {name: jnp.asarray(array) for name, array in job.fixed.items()}
-        self.path = path_for(job.automaton.step, job.recipe.precision, max(job.recipe.canvases) ** 2)
+        self.path = path_for(job.automaton.step, job.recipe.precision)
         self.state = self._restored()
         self.started = time.monotonic()
 
@@ -304,7 +304,7 @@ def answer_check(job: PairJob, check: PairCheck, weights: dict[str, Any]) -> tup
             questions,
             seed=job.seed,
             steps=job.recipe.rollout,
-            path=path_for(job.automaton.step, job.recipe.precision, max(job.recipe.canvases) ** 2),
+            path=path_for(job.automaton.step, job.recipe.precision),
             rate=job.recipe.fire_rate,
         )
     right: dict[str, list[bool]] = {}
