@@ -17,6 +17,7 @@ from .console import Console
 COMMANDS = {
     "solve": ("solve", "Solve", "Solve a maze or a Sudoku, and watch the cells do it"),
     "train": ("train", "Train", "Train an automaton, or go on where a run stopped"),
+    "adapt": ("adapt", "Adapt", "Learn an ARC task from its demonstrations and answer it"),
     "eval": ("eval", "Eval", "Measure a model on a benchmark"),
     "data": ("data", "Data", "Fetch, make, list and verify datasets"),
     "info": ("info", "Info", "Show versions, devices, models and which code path runs them"),

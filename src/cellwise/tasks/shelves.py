@@ -64,10 +64,10 @@ def shares(shelves: tuple[Shelf, ...], batch: int, small: float) -> tuple[int, .
     return tuple(int(count) for count in counts)
 
 
-def draw(shelf: Shelf, key: PRNGKeyArray, count: int) -> Laid:
-    """`count` random pairs, each with a scale and a place of its own."""
+def draw(shelf: Shelf, key: PRNGKeyArray, count: int, among: Int32[Array, ""] | None = None) -> Laid:
+    """`count` random pairs, of the first `among` if told so, each with a scale and a place of its own."""
     choose, *place = jax.random.split(key, 4)
-    index = jax.random.randint(choose, (count,), 0, len(shelf.task))
+    index = jax.random.randint(choose, (count,), 0, len(shelf.task) if among is None else among)
     side, shapes = shelf.side, shelf.shapes[index]
     height, width = jnp.maximum(shapes[:, 0], shapes[:, 2]), jnp.maximum(shapes[:, 1], shapes[:, 3])
     most = jnp.maximum(room(side) // jnp.maximum(height, width), 1)
