@@ -1,7 +1,7 @@
 """The benchmarks: what can be trained (`PRESETS`) and what can be measured (`BENCHMARKS`), by name."""
 
 from . import arc, maze_hard, maze_ood, sudoku_extreme, sudoku_ood
-from .preset import Benchmark, PairPreset, Preset
+from .preset import Benchmark, PairPreset, Preset, TaskBenchmark
 
 PRESETS: dict[str, Preset | PairPreset] = {
     preset.name: preset
@@ -23,3 +23,6 @@ PRESETS: dict[str, Preset | PairPreset] = {
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK for module in (maze_ood, maze_hard, sudoku_ood, sudoku_extreme)
 }
+
+TASK_BENCHMARKS: dict[str, TaskBenchmark] = {benchmark.name: benchmark for benchmark in arc.BENCHMARKS}
+"""What is measured by learning tasks."""

@@ -4,6 +4,8 @@
     cellwise data fetch re-arc            # or re-arc-150 --from DIR: 150 pairs a task instead of 1,000
     cellwise train arc-small --out runs/arc-small --minutes 20     # a GPU; again with --resume
     cellwise train arc --out runs/arc --minutes 20                 # the paper's size
+    cellwise eval arc-held-out --model runs/arc-small/model        # for choices
+    cellwise eval arc-agi-1 --model runs/arc-small/model           # once, at the end
 
 Pre-training knows the demonstrations of 360 training tasks and RE-ARC's pairs of them. The other forty
 (`puzzles/arc_held_out.py`) are for choices; the evaluation tasks are for nothing but the final score.
@@ -16,12 +18,13 @@ from ..automaton.layout import Automaton, Clock, Layout, orthonormal_tokens
 from ..errors import DataError
 from ..kernels.spec import StepSpec
 from ..puzzles import store
+from ..puzzles.arc import Known
 from ..puzzles.arc_held_out import HELD_OUT
 from ..puzzles.arc_pairs import Pairs, join, pack
 from ..tasks.job import PairCheck
 from ..tasks.recipe import PairRecipe
 from ..training.recipe import Schedule
-from .preset import PairPreset
+from .preset import PairPreset, TaskBenchmark
 
 TASKS = 400
 UNIT = 16
@@ -118,4 +121,19 @@ ARC_SMALL = replace(
     about="A quarter of its numbers and half of its steps, for one GPU in an evening",
     automaton=automaton(channels=256, read=32, context=64, ticks=32),
     recipe=SMALL,
+)
+
+
+def held_out() -> list[Known]:
+    """The forty training tasks that pre-training has never seen."""
+    return [one for one in store.load_tasks("arc-agi-1", "train") if one.task.name in HELD_OUT]
+
+
+BENCHMARKS = (
+    TaskBenchmark("arc-held-out", "Forty training tasks kept from pre-training, for choices", held_out),
+    TaskBenchmark(
+        "arc-agi-1",
+        "The 400 public evaluation tasks",
+        lambda: store.load_tasks("arc-agi-1", "evaluation"),
+    ),
 )

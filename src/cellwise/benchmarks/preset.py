@@ -9,6 +9,7 @@ from jaxtyping import Float32
 
 from ..automaton.layout import Automaton
 from ..model import Pace, Puzzle
+from ..puzzles.arc import Known
 from ..puzzles.arc_pairs import Pairs
 from ..puzzles.board import Boards
 from ..tasks.job import PairCheck, PairJob
@@ -80,6 +81,16 @@ class PairPreset:
             checks=self.checks(),
             provenance=provenance,
         )
+
+
+@dataclass(frozen=True)
+class TaskBenchmark:
+    """Tasks that are learnt and answered, then compared with their answers: `cellwise eval NAME`."""
+
+    name: str
+    about: str
+    known: Callable[[], list[Known]]
+    """The tasks with their answers, by name."""
 
 
 @dataclass(frozen=True)

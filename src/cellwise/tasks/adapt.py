@@ -145,34 +145,33 @@ def together(several: list[Material], demos: int) -> Material:
 def begin(automaton: Automaton, weights: Weights, names: list[str], seed: int, recipe: AdaptRecipe) -> Pupil:
     """Pupils before their first lesson: the pre-trained weights, and contexts that know nothing yet."""
     count, width = len(variants("")), automaton.layout.context
-    contexts, low = [], []
+    drawn: list[dict[str, np.ndarray]] = []
     for name in names:
         rng = np.random.default_rng(identity_of(name, seed))
-        contexts.append(0.02 * rng.standard_normal((count, width)))
-        low.append(
-            {kind: rng.standard_normal((_flat(weights[kind]).shape[0], recipe.rank)) for kind in LOW_RANK}
-        )
-    trained: Weights = {"context.vectors": jnp.asarray(np.stack(contexts), jnp.float32)}
-    if recipe.rank:
-        for kind in LOW_RANK:
-            rows, columns = _flat(weights[kind]).shape
-            trained[f"{kind}.low"] = jnp.asarray(
-                np.stack([one[kind] for one in low]) / rows**0.5, jnp.float32
-            )
-            trained[f"{kind}.rank"] = jnp.zeros((len(names), recipe.rank, columns), jnp.float32)
-    else:
+        own = {"context.vectors": 0.02 * rng.standard_normal((count, width))}
+        for kind in LOW_RANK if recipe.rank else ():
+            rows = weights[kind].size // weights[kind].shape[-1]
+            own[f"{kind}.low"] = rows**-0.5 * rng.standard_normal((rows, recipe.rank))
+            own[f"{kind}.rank"] = np.zeros((recipe.rank, weights[kind].shape[-1]))
+        drawn.append(own)
+    stacked = {
+        kind: jnp.asarray(np.stack([own[kind] for own in drawn]).astype(np.float32)) for kind in drawn[0]
+    }
+    return _begin(weights, stacked, recipe)
+
+
+@partial(jax.jit, static_argnames=("recipe",))
+def _begin(weights: Weights, drawn: Weights, recipe: AdaptRecipe) -> Pupil:
+    trained = dict(drawn)
+    count = len(trained["context.vectors"])
+    if not recipe.rank:
         for name, weight in weights.items():
             if name not in ("context.vectors", "layout.tokens"):
-                trained[name] = jnp.broadcast_to(weight, (len(names), *weight.shape))
+                trained[name] = jnp.broadcast_to(weight, (count, *weight.shape))
     with jax.numpy_dtype_promotion("standard"):
         memory = jax.vmap(_optimiser(recipe).init)(trained)
-    none = jnp.full(len(names), jnp.inf, jnp.float32)
-    return Pupil(trained, memory, jax.tree.map(jnp.array, trained), none, jnp.zeros(len(names), jnp.int32))
-
-
-def _flat(matrix: Array) -> Array:
-    """A weight as a matrix; the projections of all heads are one."""
-    return matrix.reshape(-1, matrix.shape[-1])
+    none = jnp.full(count, jnp.inf, jnp.float32)
+    return Pupil(trained, memory, trained, none, jnp.zeros(count, jnp.int32))
 
 
 def whole(trained: Weights, base: Weights) -> Weights:

@@ -122,8 +122,9 @@ def _claim(out: Path, config: dict[str, Any]) -> None:
 
 def read_config(folder: Path) -> dict[str, Any]:
     """What the guesses in a folder were made with."""
+    path = folder / "config.json"
     try:
-        config = json.loads(read_bytes(folder / "config.json", 2**20))
+        config = json.loads(read_bytes(path, 2**20)) if path.exists() else None
     except (ValueError, RecursionError):
         config = None
     if not isinstance(config, dict) or config.get("format") != FORMAT:
