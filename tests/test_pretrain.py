@@ -11,12 +11,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from cellwise import api, benchmarks
 from cellwise.automaton import rule
-from cellwise.errors import ConfigError, PuzzleError, RunError
+from cellwise.benchmarks import arc
+from cellwise.cli.arguments import parse
+from cellwise.cli.train import Train
+from cellwise.errors import CellwiseError, ConfigError, DataError, PuzzleError, RunError
 from cellwise.kernels import bits
 from cellwise.kernels.dispatch import Reference
 from cellwise.model import load
 from cellwise.puzzles.arc_canvas import PAD
+from cellwise.puzzles.arc_held_out import HELD_OUT
 from cellwise.tasks import learn, pretrain
 from cellwise.tasks.shelves import Laid, draw, shelve
 from cellwise.training.folder import RunFolder, read_metrics
@@ -163,6 +168,65 @@ def test_recipes_that_cannot_be_trained(changes, problem):
     with pytest.raises(ConfigError) as caught:
         dataclasses.replace(RECIPE, **changes)
     assert str(caught.value) == f"This recipe cannot be trained: {problem}."
+
+
+# The presets
+
+
+def test_options_reach_the_recipe(monkeypatch):
+    calls = []
+    monkeypatch.setattr(pretrain, "train", lambda job, folder, **how: calls.append((job, folder, how)))
+    preset = dataclasses.replace(
+        arc.ARC_SMALL, pairs=lambda: (tiny_pairs(), {"data": "painted"}), checks=lambda: ()
+    )
+    monkeypatch.setitem(benchmarks.PRESETS, "arc-small", preset)
+    words = ["arc-small", "--minutes", "2", "--recipe.canvases", "12", "32", "--recipe.schedule.peak", "0.1"]
+    assert parse(Train, "cellwise train", [*words, "--recipe.window", "random"]).run() == 0
+    [(job, folder, how)] = calls
+    assert job.recipe == dataclasses.replace(
+        arc.SMALL,
+        canvases=(12, 32),
+        window="random",
+        schedule=dataclasses.replace(arc.SMALL.schedule, peak=0.1),
+    )
+    assert str(folder) == "runs/arc-small" and how["minutes"] == 2.0
+    assert "--recipe.canvases 12 32" in how["command"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("maze-laptop", {"minutes": 1}, "maze-laptop trains to its end; leave out --minutes"),
+        ("arc-small", {"tensorboard": True}, "arc-small writes no TensorBoard files; its metrics.jsonl"),
+        ("arc-small", {"pool": 3}, "There is no recipe field 'pool'"),
+        ("arc-small", {}, "arc-agi-1 train is not on this machine; run `cellwise data fetch arc-agi-1"),
+    ],
+)
+def test_what_cannot_be_trained_says_so(name, options, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("CELLWISE_DATA", str(tmp_path))
+    if "pool" in options:
+        monkeypatch.setitem(
+            benchmarks.PRESETS,
+            name,
+            dataclasses.replace(arc.ARC_SMALL, pairs=lambda: (tiny_pairs(), {}), checks=lambda: ()),
+        )
+    with pytest.raises(CellwiseError) as caught:
+        api.train(name, tmp_path / "run", **options)
+    assert str(caught.value).startswith(said) and "\n" not in str(caught.value)
+
+
+def test_the_training_pairs_leave_out_what_is_held_out(arc_tasks):
+    arc_tasks("train")
+    try:
+        pairs, provenance = arc.training_pairs()
+    except DataError as error:
+        pytest.skip(str(error))
+    held = [number for number, name in enumerate(pairs.names) if name in HELD_OUT]
+    assert len(held) == 40 and len(pairs.names) == 400 and not np.isin(pairs.task, held).any()
+    assert len(set(pairs.task.tolist())) == 360 and provenance["held_out"] == list(HELD_OUT)
+    asked = {one.task.name for one in arc.checks()[0].known}
+    assert len(asked) == 360 and not asked & set(HELD_OUT)
+    assert {one.task.name for one in arc.held_out()} == set(HELD_OUT)
 
 
 # The loss

@@ -106,5 +106,6 @@ def _leaves(fields: dict[str, Any], before: str) -> Iterator[tuple[str, Any]]:
 def _command(preset: str, seed: int, overrides: dict[str, Any]) -> str:
     words = ["cellwise", "train", preset, "--seed", str(seed)]
     for name, value in overrides.items():
-        words += [f"--recipe.{name.replace('__', '.')}", str(value)]
+        several = value if isinstance(value, tuple | list) else (value,)
+        words += [f"--recipe.{name.replace('__', '.')}", *map(str, several)]
     return shlex.join(words)

