@@ -175,7 +175,12 @@ def test_recipes_that_cannot_be_trained(changes, problem):
 
 def test_options_reach_the_recipe(monkeypatch):
     calls = []
-    monkeypatch.setattr(pretrain, "train", lambda job, folder, **how: calls.append((job, folder, how)))
+
+    def train(job, folder, **how):
+        calls.append((job, folder, how))
+        return load("maze-ood")
+
+    monkeypatch.setattr(pretrain, "train", train)
     preset = dataclasses.replace(
         arc.ARC_SMALL, pairs=lambda: (tiny_pairs(), {"data": "painted"}), checks=lambda: ()
     )

@@ -31,7 +31,7 @@ def train(
     save_every: int = 500,
     check_every: int = 500,
     tensorboard: bool = False,
-    minutes: float | None = None,
+    minutes: float | int | None = None,
     **overrides: Any,
 ) -> Model:
     """Trains a preset in the folder `out`, by default `runs/PRESET`, and returns the model.

@@ -57,7 +57,7 @@ def perceive(
 ) -> BFloat16[Array, "b h w c"]:
     """What every cell perceives, as `reference.perceive` has it."""
     b, h, w, c = state.shape
-    projected = state.astype(jnp.bfloat16) @ factors["perceive.value"].reshape(c, c).T
+    projected = product(state.astype(jnp.bfloat16), factors["perceive.value"].reshape(c, c).T)
     edge = ((0, 0), (1, 1), (1, 1), (0, 0))
     padded = jnp.pad(projected, edge, mode="wrap" if spec.padding == "wrap" else "constant")
     # One number for each channel, so that heads need no axis of their own.
@@ -79,12 +79,17 @@ def update(
 ) -> Float32[Array, "b h w c"]:
     """The change that a cell proposes for itself, as `reference.update` has it."""
 
-    def plus(product: BFloat16[Array, "b h w k"], name: str) -> Float32[Array, "b h w k"]:
-        return product.astype(jnp.float32) + weights[name][None, None, None]
+    def layer(x: Array, matrix: Array, bias: str) -> Float32[Array, "b h w k"]:
+        return product(x, matrix).astype(jnp.float32) + weights[bias][None, None, None]
 
-    hidden = plus(z @ factors["update.w_in"], "update.b_in")
+    hidden = layer(z, factors["update.w_in"], "update.b_in")
     if spec.update == "swiglu":
-        hidden = jax.nn.swish(plus(z @ factors["update.w_gate"], "update.b_gate")) * hidden
+        hidden = jax.nn.swish(layer(z, factors["update.w_gate"], "update.b_gate")) * hidden
     else:
         hidden = jax.nn.relu(hidden)
-    return plus(hidden.astype(jnp.bfloat16) @ factors["update.w_out"].T, "update.b_out")
+    return layer(hidden.astype(jnp.bfloat16), factors["update.w_out"].T, "update.b_out")
+
+
+def product(x: BFloat16[Array, "b h w k"], matrix: BFloat16[Array, "k l"]) -> BFloat16[Array, "b h w l"]:
+    """A product that is summed in float32; whatever precision is asked for, its factors have no more."""
+    return jnp.matmul(x, matrix, precision=jax.lax.Precision.DEFAULT)

@@ -171,7 +171,9 @@ def _begin(weights: Weights, drawn: Weights, recipe: AdaptRecipe) -> Pupil:
     with jax.numpy_dtype_promotion("standard"):
         memory = jax.vmap(_optimiser(recipe).init)(trained)
     none = jnp.full(count, jnp.inf, jnp.float32)
-    return Pupil(trained, memory, trained, none, jnp.zeros(count, jnp.int32))
+    # A copy, because learning reuses the memory of what it is given.
+    best = jax.tree.map(jnp.copy, trained)
+    return Pupil(trained, memory, best, none, jnp.zeros(count, jnp.int32))
 
 
 def whole(trained: Weights, base: Weights) -> Weights:

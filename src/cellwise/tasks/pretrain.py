@@ -50,7 +50,7 @@ def train(
     log_every: int = 25,
     save_every: int = 500,
     check_every: int = 500,
-    minutes: float | None = None,
+    minutes: float | int | None = None,
     console: Console | None = None,
     command: str | None = None,
 ) -> Model:
@@ -124,7 +124,7 @@ class _Session:
         self.state = self._restored()
         self.started = time.monotonic()
 
-    def go_on(self, log_every: int, save_every: int, check_every: int, minutes: float | None) -> None:
+    def go_on(self, log_every: int, save_every: int, check_every: int, minutes: float | int | None) -> None:
         """Trains to the end, or as long as there is time."""
         job, total = self.job, self.job.recipe.steps
         shelves = shelve(job.pairs, job.recipe.canvases)
@@ -157,11 +157,11 @@ class _Session:
                 compiling = False
                 if self._due(log_every) or late:
                     self._log()
-                if self._due(check_every) or (late and self.step < total):
-                    self._check()
                 if self._due(save_every) or wish.signal or late:
                     self._save()
                     saved = self.step
+                if self._due(check_every) or (late and self.step < total):
+                    self._check()
                 if wish.signal and self.step < total:
                     raise Stopped(self._resume_with(), wish.signal)
                 if late:
