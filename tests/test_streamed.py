@@ -342,12 +342,12 @@ def test_rules_that_do_not_fit_are_refused_with_a_reason(monkeypatch):
         size,
         "it knows heads of eight channels or a multiple of that",
     ]
-    assert dispatch.choose(step, 47) == Attention()
+    assert dispatch.choose(step, 47, "float32") == Attention()
     asked = "it rounds factors of products to bf16, which was not asked for"
     assert dispatch.streamed_refusal(step) == asked
     with jax.default_matmul_precision("bfloat16"):
         assert dispatch.streamed_refusal(step) is None
-        assert dispatch.choose(step, 47) == Streamed()
+    assert dispatch.choose(step, 47, "bf16") == Streamed()
 
 
 def test_without_a_suitable_gpu_the_reason_is_given(monkeypatch):

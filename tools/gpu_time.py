@@ -28,7 +28,7 @@ import numpy as np
 from cellwise import environment
 from cellwise.automaton import layout, rollout, rule
 from cellwise.automaton.flops import closed_form
-from cellwise.benchmarks import PRESETS
+from cellwise.benchmarks import BOARD_PRESETS
 from cellwise.benchmarks.preset import Preset
 from cellwise.files import write_text
 from cellwise.kernels import bits, precision, streamed
@@ -93,7 +93,7 @@ def boards(count: int) -> Data:
 
 def thinking(work: Work, path: Way, repetitions: int) -> dict[str, Any]:
     """How long a cell-step takes, and what became of the states."""
-    preset = PRESETS[work.preset]
+    preset = BOARD_PRESETS[work.preset]
     automaton, weights, given = preset.automaton, weights_for(preset), boards(work.boards)
     index = jnp.arange(work.boards, dtype=jnp.int32)
     keys = bits.trajectory_keys(0, index, index)
@@ -121,7 +121,7 @@ def thinking(work: Work, path: Way, repetitions: int) -> dict[str, Any]:
 
 def training(work: Work, path: Way, repetitions: int) -> dict[str, Any]:
     """How long an iteration takes, everything included."""
-    preset = PRESETS[work.preset]
+    preset = BOARD_PRESETS[work.preset]
     recipe = replace(
         preset.recipe,
         precision="bf16",
@@ -170,7 +170,7 @@ def main() -> None:
     if asked.each:
         streamed.boards_each = lambda boards, *_: min(boards, asked.each)
     with precision.products("bf16"):
-        reason = streamed_refusal(PRESETS["sudoku-extreme"].automaton.step)
+        reason = streamed_refusal(BOARD_PRESETS["sudoku-extreme"].automaton.step)
     if reason:
         print(f"streamed does not run here: {reason}")
         asked.paths = [name for name in asked.paths if name != "streamed"]

@@ -28,14 +28,16 @@ from .thinking.pruning import Pruning
 from .thinking.seek import Budget, seek
 from .thinking.stream import Puzzles, Tell
 
-Puzzle = Literal["maze", "directed-maze", "sudoku"]
-"""What a model solves: mazes whose two endpoints look alike, mazes with a start and a goal, or Sudokus."""
+Puzzle = Literal["maze", "directed-maze", "sudoku", "arc"]
+"""What a model solves: mazes whose two endpoints look alike, mazes with a start and a goal, Sudokus, or ARC
+tasks, each of which it must learn first."""
 
 SHIPPED = Path(__file__).parent / "models"
 FORMAT = 1
 LIMIT = 256 * 2**20
 MOST_NOISE = 100
 TRAINED_ON = "trained_on.u64"
+_MOST_CONTEXTS = 10**6
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -211,6 +213,10 @@ class Model:
         self, boards: Shaped[np.ndarray, "..."]
     ) -> tuple[UInt8[np.ndarray, "n h w"], Callable[[np.ndarray], np.ndarray]]:
         """The boards as this model takes them, and how an answer gets back the shape in which they came."""
+        if self.puzzle == "arc":
+            raise PuzzleError(
+                f"{self.name} must learn a task before it can solve it; hand the task to `cellwise adapt`."
+            )
         try:
             boards = np.asarray(boards)
         except ValueError:
@@ -383,9 +389,10 @@ def _check_config(config: _Config, folder: Path) -> None:
     step, layout = config.automaton.step, config.automaton.layout
     numbers = (step.channels, step.heads, step.hidden, layout.tokens, layout.read, layout.write)
     unit = step.channels if step.unit is None else step.unit
+    clock = config.automaton.clock
     good = (
         _NAME.fullmatch(config.name) is not None
-        and layout.tokens == {"maze": 4, "directed-maze": 5, "sudoku": 10}[config.puzzle]
+        and layout.tokens == {"maze": 4, "directed-maze": 5, "sudoku": 10, "arc": 12}[config.puzzle]
         and (config.puzzle != "sudoku" or config.size in (None, (9, 9)))
         and all(1 <= number <= 8192 for number in numbers)
         and 0 <= step.frozen <= step.channels
@@ -393,6 +400,11 @@ def _check_config(config: _Config, folder: Path) -> None:
         and 0 <= layout.write_first <= step.channels - layout.write
         and layout.write <= layout.read <= step.channels
         and (step.padding != "token" or layout.read == step.channels)
+        and (config.puzzle == "arc") == (layout.contexts > 0)
+        and 0 <= layout.contexts <= _MOST_CONTEXTS
+        and 0 <= layout.context <= step.channels - layout.read
+        and (not layout.contexts or layout.read + layout.context <= layout.write_first)
+        and (clock is None or (1 <= clock.ticks <= 8192 and 0 <= clock.first < step.channels))
         and 0 <= step.first_unit < step.channels
         and 1 <= unit <= step.channels
         and (step.unit is None or (step.channels - step.first_unit) % unit == 0)
