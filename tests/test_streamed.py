@@ -20,6 +20,7 @@ import oracle
 import rules
 from cellwise.automaton import rollout
 from cellwise.automaton.rule import FIXED
+from cellwise.bench.paths import PRECISIONS, contending, told_apart
 from cellwise.kernels import dispatch, launch, nvrtc, reference, streamed
 from cellwise.kernels.dispatch import Attention, Noise, Reference, Streamed
 from rules import Rule, boards_for, keys_of, lively_weights, on_device, sudoku_automaton
@@ -348,6 +349,13 @@ def test_rules_that_do_not_fit_are_refused_with_a_reason(monkeypatch):
     with jax.default_matmul_precision("bfloat16"):
         assert dispatch.streamed_refusal(step) is None
     assert dispatch.choose(step, 47, "bf16") == Streamed()
+
+
+def test_the_benchmark_measures_it_with_bf16_products(monkeypatch):
+    emulated.install(monkeypatch)
+    paths = contending(rules.SUDOKU_EXTREME.step, 81, variants=False)
+    assert [path.name for path in paths] == ["paper", "reference", "attention", "streamed"]
+    assert told_apart(paths[-1], PRECISIONS) == ["bf16"]
 
 
 def test_without_a_suitable_gpu_the_reason_is_given(monkeypatch):

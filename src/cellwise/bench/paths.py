@@ -9,8 +9,8 @@ from jax import Array
 
 from ..kernels import bits, paper
 from ..kernels.bits import Keys, Rate, Step
-from ..kernels.dispatch import Attention, Path, Reference, runnable
-from ..kernels.precision import Precision
+from ..kernels.dispatch import Attention, Path, Reference, Streamed, runnable
+from ..kernels.precision import Precision, products
 from ..kernels.reference import State
 from ..kernels.spec import StepSpec, Weights
 
@@ -35,7 +35,8 @@ class Paper(Reference):
 
 def contending(spec: StepSpec, free: int, variants: bool) -> list[Path]:
     """The paths to compare for boards with at most so many free cells, the plainest first."""
-    paths: list[Path] = list(reversed(runnable(spec, free)))
+    with products("bf16"):  # Or else a path that knows nothing else would be left out.
+        paths: list[Path] = list(reversed(runnable(spec, free)))
     if spec.perception == "attention":
         paths.insert(0, Paper())
     if variants and any(isinstance(path, Attention) for path in paths):
@@ -46,6 +47,8 @@ def contending(spec: StepSpec, free: int, variants: bool) -> list[Path]:
 
 def told_apart(path: Path, precisions: Sequence[Precision]) -> list[Precision]:
     """Those of the precisions that make a difference to a path on this device."""
+    if isinstance(path, Streamed):
+        return [one for one in precisions if one == "bf16"]
     known = {"float32"} if jax.default_backend() == "cpu" else {"float32", "tf32"}
     return [one for one in precisions if one in known or (one == "bf16" and has_bf16(path))]
 

@@ -215,6 +215,7 @@ class Streamed:
     """
 
     name: str = "streamed"
+    bf16: ClassVar = True
 
     @property
     def otherwise(self) -> Attention:
