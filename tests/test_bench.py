@@ -67,7 +67,8 @@ def test_rates_follow_from_the_times(result):
             free = cells if row["boards"] == "nothing frozen" else 2 * 5
             assert row["free_cells"] == free
             computed = free if row["contender"] != "cellwise, reference" else cells
-        flops = 2 * computed * closed_form(PRESETS[row["rule"]].automaton.step)
+        formulation = "paper" if row["contender"] == "cellwise, paper" else "cellwise"
+        flops = 2 * computed * closed_form(PRESETS[row["rule"]].automaton.step, formulation)
         flops *= 3 if row["task"] == "gradient" else 1
         assert row["flops_per_second"] == pytest.approx(flops / median)
         assert row["share_of_matrix_product"] == pytest.approx(flops / median / peak)
@@ -178,6 +179,7 @@ def test_the_command_writes_and_says_where(tmp_path, monkeypatch, capsys):
     chosen = Bench(quick=True, path=(("attention",),), picture=Path("speed.png"))
     assert chosen.run() == 0
     text = capsys.readouterr().out
+    assert 'get it with: pip install -e ".[bench]"' in text
     assert "Written to out/bench.json." in text and "Written to speed.png." in text
     written = json.loads(Path("out/bench.json").read_text())
     assert [row["contender"] for row in written["rows"]] == ["cellwise, attention"]

@@ -413,6 +413,7 @@ def test_paths_refuse_with_a_reason():
         [
             dispatch.Verdict("resident", "it needs an NVIDIA GPU"),
             dispatch.Verdict("compact", None),
+            dispatch.Verdict("attention", "it knows attention, not shared kernels"),
             dispatch.Verdict("reference", None),
         ],
         [
@@ -420,6 +421,7 @@ def test_paths_refuse_with_a_reason():
                 dispatch.Verdict(path, "given cells keep only 32 of 128 channels, so all cells are computed")
                 for path in ("resident", "compact")
             ),
+            dispatch.Verdict("attention", None),
             dispatch.Verdict("reference", None),
         ],
     ]
@@ -434,4 +436,15 @@ def test_paths_refuse_with_a_reason():
         "given cells keep only 15 of 16 channels, so all cells are computed",
     ]
     assert dispatch.choose(maze, 47) == Compact(47)
-    assert dispatch.choose(RULES["sudoku-ood"].automaton.step, 47) == Reference()
+    sudoku = RULES["sudoku-ood"].automaton.step
+    assert [
+        dispatch.attention_refusal(replace(sudoku, **change))
+        for change in ({"perception": "kernels"}, {"unit": None}, {"padding": "token"}, {"update": "swiglu"})
+    ] == [
+        "it knows attention, not shared kernels",
+        "it knows only rules that keep units at length one",
+        "it knows boards that wrap or end in zeros, not those that end in a token",
+        None,
+    ]
+    assert dispatch.choose(sudoku, 47) == Attention()
+    assert dispatch.choose(replace(sudoku, unit=None), 47) == Reference()

@@ -36,6 +36,8 @@ ONES: dict[Form, int] = {"dense": 8, "shifts": 1}
 """Numbers after those that a cell perceives, the first a one; eight keep rows of bfloat16 aligned."""
 MOST_DENSE = 128
 """Cells of the largest boards whose places are mixed by one product."""
+WRITTEN_OUT, WRITTEN_OUT_THINKING = 96, 8
+"""The most steps of a loop that a GPU is given one after the other."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Saved(NamedTuple):
 def refusal(spec: StepSpec) -> str | None:
     """Why a rule cannot be run like this, or None."""
     if spec.perception != "attention":
-        return f"it knows attention, not {spec.perception}"
+        return "it knows attention, not shared kernels"
     if spec.unit is None:
         return "it knows only rules that keep units at length one"
     if spec.padding == "token":
@@ -114,11 +116,13 @@ def refusal(spec: StepSpec) -> str | None:
 def suitable(size: tuple[int, int], steps: int) -> tuple[Form, int]:
     """How neighbours are best weighed on this device, and how many steps of a loop written out.
 
-    A GPU loses a third of a training step to the copies of a loop, so all of its steps are written out.
+    A GPU loses a third of a training step to the copies of a loop, so the steps are written out; without
+    `steps`, for thinking, only a few of them, because nothing is kept.
     """
     if jax.default_backend() == "cpu":
         return "shifts", 1
-    return "dense" if size[0] * size[1] <= MOST_DENSE else "shifts", max(steps, 8)
+    form: Form = "dense" if size[0] * size[1] <= MOST_DENSE else "shifts"
+    return form, WRITTEN_OUT if steps else WRITTEN_OUT_THINKING
 
 
 def matrix(call: Call, grid: Float32[Array, "b h w k"]) -> Float32[Array, "..."]:
