@@ -38,7 +38,7 @@ def test_the_version(capsys):
     ("words", "message"),
     [
         (["evl"], "There is no command 'evl'; did you mean eval?"),
-        (["xyz"], "There is no command 'xyz'; choose one of: solve, train, eval, data, info."),
+        (["xyz"], "There is no command 'xyz'; choose one of: solve, train, eval, bench, data, info."),
         (["eval", "maze"], "There is no benchmark 'maze'; did you mean maze-ood or maze-hard?"),
         (
             ["eval", "maze-ood", "--model", "nowhere"],
