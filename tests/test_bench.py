@@ -78,6 +78,18 @@ def test_rates_follow_from_the_times(result):
         assert row["times_reference"] == pytest.approx(wanted)
 
 
+def test_cax_is_compared_with_boards_of_the_same_size(result):
+    row = {"rule": "maze-ood", "task": "forward", "cells": 50, "steps": 2}
+    made = [
+        row | {"contender": name, "seconds": {"median": seconds}} for name, seconds in (("a", 2), ("b", 4))
+    ]
+    slow = row | {"contender": "CAX 1", "seconds": {"median": 8}}
+    found = run._compared([dict(one) for one in made], [slow | {"steps": 3}, slow])
+    assert [one["times_cax"] for one in found] == [4, 2]
+    assert not any("times_reference" in one for one in found)
+    assert not any("times_cax" in one for one in run._compared(made, [slow | {"cells": 9}]))
+
+
 def test_the_file_tells_nothing_of_the_folders_of_this_machine(result):
     assert str(Path(__file__).parents[1]) not in json.dumps(result)
     assert str(Path.home()) + "/" not in json.dumps(result)
@@ -152,7 +164,7 @@ def test_the_result_is_drawn(kind, result, tmp_path):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (Bench(("maze-odd",)), "There is no rule to measure 'maze-odd'; did you mean maze-ood?"),
+        (Bench(("maze-odd",)), "There is no rule to measure 'maze-odd'; did you mean maze-ood or maze-hard?"),
         (Bench(repetitions=0), "There cannot be 0 repetitions; choose 1 or more."),
         (
             Bench(("sudoku-ood",), task=(("training",),)),

@@ -28,8 +28,8 @@ from .step import Moment, moment, step, step_backward
 
 MOST_DENSE = 128
 """Cells of the largest boards whose places are mixed by one product."""
-WRITTEN_OUT, WRITTEN_OUT_THINKING = 96, 8
-"""The most steps of a loop that a GPU is given one after the other."""
+WRITTEN_OUT, WRITTEN_OUT_THINKING = 48, 8
+"""The most steps of a loop that a GPU is given one after the other; more of them take long to compile."""
 
 
 def refusal(spec: StepSpec) -> str | None:
