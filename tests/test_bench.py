@@ -67,7 +67,8 @@ def test_rates_follow_from_the_times(result):
             free = cells if row["boards"] == "nothing frozen" else 2 * 5
             assert row["free_cells"] == free
             computed = free if row["contender"] != "cellwise, reference" else cells
-        flops = 2 * computed * closed_form(PRESETS[row["rule"]].automaton.step)
+        formulation = "paper" if row["contender"] == "cellwise, paper" else "cellwise"
+        flops = 2 * computed * closed_form(PRESETS[row["rule"]].automaton.step, formulation)
         flops *= 3 if row["task"] == "gradient" else 1
         assert row["flops_per_second"] == pytest.approx(flops / median)
         assert row["share_of_matrix_product"] == pytest.approx(flops / median / peak)
@@ -75,6 +76,18 @@ def test_rates_follow_from_the_times(result):
     for row in result["rows"]:
         wanted = base[row["boards"] + row["task"]]["seconds"]["median"] / row["seconds"]["median"]
         assert row["times_reference"] == pytest.approx(wanted)
+
+
+def test_cax_is_compared_with_boards_of_the_same_size(result):
+    row = {"rule": "maze-ood", "task": "forward", "cells": 50, "steps": 2}
+    made = [
+        row | {"contender": name, "seconds": {"median": seconds}} for name, seconds in (("a", 2), ("b", 4))
+    ]
+    slow = row | {"contender": "CAX 1", "seconds": {"median": 8}}
+    found = run._compared([dict(one) for one in made], [slow | {"steps": 3}, slow])
+    assert [one["times_cax"] for one in found] == [4, 2]
+    assert not any("times_reference" in one for one in found)
+    assert not any("times_cax" in one for one in run._compared(made, [slow | {"cells": 9}]))
 
 
 def test_the_file_tells_nothing_of_the_folders_of_this_machine(result):
@@ -151,7 +164,7 @@ def test_the_result_is_drawn(kind, result, tmp_path):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (Bench(("maze-odd",)), "There is no rule to measure 'maze-odd'; did you mean maze-ood?"),
+        (Bench(("maze-odd",)), "There is no rule to measure 'maze-odd'; did you mean maze-ood or maze-hard?"),
         (Bench(repetitions=0), "There cannot be 0 repetitions; choose 1 or more."),
         (
             Bench(("sudoku-ood",), task=(("training",),)),
@@ -178,6 +191,7 @@ def test_the_command_writes_and_says_where(tmp_path, monkeypatch, capsys):
     chosen = Bench(quick=True, path=(("attention",),), picture=Path("speed.png"))
     assert chosen.run() == 0
     text = capsys.readouterr().out
+    assert 'get it with: pip install -e ".[bench]"' in text
     assert "Written to out/bench.json." in text and "Written to speed.png." in text
     written = json.loads(Path("out/bench.json").read_text())
     assert [row["contender"] for row in written["rows"]] == ["cellwise, attention"]

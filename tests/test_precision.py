@@ -2,12 +2,15 @@
 
 import dataclasses
 import functools
+import importlib.util
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import cellwise
 import oracle
 from cellwise.automaton import rollout
 from cellwise.automaton.rule import first_weights
@@ -18,6 +21,7 @@ from cellwise.kernels import dispatch, precision
 from cellwise.kernels.dispatch import Attention, Compact, Noise, Reference
 from cellwise.kernels.precision import products
 from cellwise.model import Model
+from cellwise.puzzles.maze_generator import generate
 from cellwise.puzzles.sudoku_generator import generate_easy
 from cellwise.training import step
 from rules import RULES, boards_for, keys_of, lively_weights, on_device
@@ -128,6 +132,18 @@ def test_bfloat16_stays_near_float32(rule, form):
         assert distance(got, np.float64(slope)) < 0.1, name
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(("chosen", "bound"), [("float32", 1e-5), ("tf32", 3e-3), ("bf16", 2e-2)])
+@pytest.mark.parametrize("form", ["dense", "shifts", None])
+@pytest.mark.parametrize("rule", ["sudoku-ood", "shared-swiglu"])
+def test_on_a_gpu_factors_are_as_exact_as_asked(rule, form, chosen, bound):
+    wanted, found = believed(rule), Learnt(rule, Attention(form), chosen)
+    assert distance(found.end, wanted.end) < bound and distance(found.errors, wanted.errors) < bound
+    for name, slope in {**wanted.weights, "state": wanted.state}.items():
+        got = found.state if name == "state" else found.weights[name]
+        assert name == "layout.tokens" or distance(got, np.float64(slope)) < 10 * bound, name
+
+
 @pytest.mark.parametrize("unroll", [3, 100])
 def test_unrolling_changes_nothing_but_the_program(unroll):
     wanted = Learnt("sudoku-ood", Attention("shifts", 1), "float32", steps=6)
@@ -205,6 +221,19 @@ def test_thoughts_and_results_say_how_exact_they_were():
     boards = generate_easy(1, 1).inputs
     exact, rounded = (model.solve(boards, steps=4, precision=one) for one in ("float32", "bf16"))
     assert exact.confidence[0] != rounded.confidence[0]
+
+
+def test_the_table_of_precisions():
+    place = Path(__file__).parents[1] / "tools" / "precision_table.py"
+    spec = importlib.util.spec_from_file_location("precision_table", place)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    rows = tool.compared(cellwise.load("maze-ood"), generate(9, 3, 0), 200, seed=0)
+    assert [row["precision"] for row in rows] == ["float32", "tf32", "bf16"]
+    for row in rows:  # On a CPU there is nothing to round.
+        assert row["same_answer"] == 1 and row["board_accuracy"] == rows[0]["board_accuracy"]
+        assert row["solved_only_by_this"] == row["solved_only_by_float32"] == 0
+    assert tool.table("three mazes", rows).row_count == 3
 
 
 def test_a_recipe_says_how_exact_and_training_obeys(monkeypatch):

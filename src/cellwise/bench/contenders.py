@@ -76,6 +76,7 @@ class Setting:
         places = self.boards.target[0].size
         skips = path.name in ("compact", "resident")
         computed = self.most_free if skips else places
+        formulation = "paper" if path.name == "paper" else "cellwise"
         return Contender(
             name=name,
             precision=precision,
@@ -83,7 +84,7 @@ class Setting:
             cells=boards * places,
             free=round(boards * float((~self.boards.given).mean()) * places),
             steps=steps,
-            flops=float(closed_form(self.preset.automaton.step)) * boards * computed * passes,
+            flops=float(closed_form(self.preset.automaton.step, formulation)) * boards * computed * passes,
             run=run,
         )
 

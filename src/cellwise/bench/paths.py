@@ -41,7 +41,7 @@ def contending(spec: StepSpec, free: int, variants: bool) -> list[Path]:
         paths.insert(0, Paper())
     if variants and any(isinstance(path, Attention) for path in paths):
         for form in ("dense", "shifts"):
-            paths += [Attention(form, unroll, f"attention, {form}, {unroll}") for unroll in (1, 8, 48)]
+            paths += [Attention(form, unroll, f"attention, {form}, {unroll}") for unroll in (1, 8, 96)]
     return paths
 
 

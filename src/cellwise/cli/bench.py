@@ -102,7 +102,7 @@ class Bench:
             console.print(table)
             console.print()
         for note in result["notes"]:
-            console.print(note, soft_wrap=True)
+            console.print(note, soft_wrap=True, markup=False, highlight=False)
         for path in (self.out, self.picture):
             if path is not None:
                 console.print(f"Written to {path}.", soft_wrap=True)

@@ -19,8 +19,8 @@ from ..kernels.precision import Precision, products
 from ..kernels.reference import State
 from ..kernels.spec import Weights
 
-CELLS_AT_ONCE = 8192
-"""About so many cells are computed together on a CPU, because their states then stay in the cache."""
+NUMBERS_IN_CACHE = 2**20
+"""About so many numbers of a layer are computed together on a CPU, because they then stay in the cache."""
 
 NUMBERS_AT_ONCE = 2**30
 """The most numbers in an array on any other device; four gigabytes of them."""
@@ -51,8 +51,8 @@ class Mind:
         """How many of `n` boards to think about together, so that all blocks are about as large."""
         spec, cells = self.automaton.step, size[0] * size[1]
         widest = max(spec.perceived, spec.hidden)
-        together = CELLS_AT_ONCE if jax.default_backend() == "cpu" else NUMBERS_AT_ONCE // widest
-        blocks = -(-n // max(1, together // cells))
+        numbers = NUMBERS_IN_CACHE if jax.default_backend() == "cpu" else NUMBERS_AT_ONCE
+        blocks = -(-n // max(1, numbers // widest // cells))
         return -(-n // blocks)
 
     def begin(
@@ -64,7 +64,7 @@ class Mind:
         trials: Int32[np.ndarray, " b"],
     ) -> Thought:
         """The start of trajectory (`seed`, `boards[i]`, `trials[i]`) on board `inputs[i]`."""
-        keys = bits.trajectory_keys(seed, jnp.asarray(boards), jnp.asarray(trials))
+        keys = _keys(jnp.uint32(seed), jnp.asarray(boards), jnp.asarray(trials))
         return _begin(self.weights, jnp.asarray(inputs), jnp.asarray(given), keys, self.automaton, self.path)
 
     def advance(self, thought: Thought, first: int, steps: int) -> Thought:
@@ -96,6 +96,9 @@ class Mind:
         """What the cells say and how sure they are."""
         grid, confidence = _read(self.weights, thought.state, self.automaton)
         return np.asarray(grid), np.asarray(confidence)
+
+
+_keys = jax.jit(bits.trajectory_keys)
 
 
 @partial(jax.jit, static_argnames=("automaton", "path"))
