@@ -28,7 +28,7 @@ import numpy as np
 from rich.console import Console
 
 from cellwise import environment
-from cellwise.api import changed
+from cellwise.api import changed, recipe_fields
 from cellwise.automaton import rule
 from cellwise.benchmarks import sudoku_ood
 from cellwise.benchmarks.preset import Preset
@@ -98,7 +98,7 @@ def job_of(preset: Preset, variant: Variant, steps: int, batch: int | None, seed
     sizes: dict[str, Any] = {"steps": steps, "schedule__warmup": min(500, steps // 10)}
     if batch:
         sizes |= {"batch": batch, "pool": 4 * batch, "fresh": batch // 2}
-    recipe = changed(preset.recipe, sizes | variant.recipe)
+    recipe = changed(preset.recipe, sizes | variant.recipe | _precision(preset, variant))
     automaton = replace(preset.automaton, step=replace(preset.automaton.step, **variant.rule))
     boards, provenance, checks = data
     return Job(
@@ -114,6 +114,13 @@ def job_of(preset: Preset, variant: Variant, steps: int, batch: int | None, seed
         provenance=provenance,
         pace=preset.pace,
     )
+
+
+def _precision(preset: Preset, variant: Variant) -> dict[str, str]:
+    """The precision as a field of the recipe, if it is one; else JAX's setting decides."""
+    names = {"highest": "float32", "tensorfloat32": "tf32", "bfloat16": "bf16"}
+    known = dict(recipe_fields(preset.recipe))
+    return {"precision": names[variant.precision]} if "precision" in known else {}
 
 
 def runs_of(jobs: list[Job], together: bool) -> Iterator[tuple[int, list[tuple[Job, Run]], float]]:

@@ -45,6 +45,7 @@ class Mind:
     path: Path
     rate: float
     noise: Noise | None
+    precision: str = PRECISION
 
     def boards_at_once(self, n: int, size: tuple[int, int]) -> int:
         """How many of `n` boards to think about together, so that all blocks are about as large."""
