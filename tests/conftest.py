@@ -30,6 +30,21 @@ def shared_data() -> Path:
     return SHARED_DATA
 
 
+@pytest.fixture(scope="session")
+def arc_tasks():
+    """The tasks of a split of ARC-AGI-1, if the dataset store of this machine has them."""
+    from cellwise.errors import DataError
+    from cellwise.puzzles import store
+
+    def tasks(split):
+        try:
+            return store.load_tasks("arc-agi-1", split)
+        except DataError as error:
+            pytest.skip(str(error))
+
+    return tasks
+
+
 @pytest.fixture(autouse=True, scope="session")
 def no_network():
     """Lets tests reach their own servers and nothing else."""

@@ -26,25 +26,39 @@ launches = []
 
 
 @functools.cache
-def entry(file, name, definitions):
-    """A kernel's entry as a function of argument pointers and sizes."""
+def library(file, definitions):
+    """The entries of a file that there are with these definitions, each as `run_` and its name."""
+    entries = ("steps_forward", "steps_backward") if ("KEEP", "1") in definitions else ("steps_forward",)
     wrapper = "\n".join(
         [
             *(f"#define {key} {value}" for key, value in definitions),
             f'#include "{HERE / "emulator" / "cuda.h"}"',
             f'#include "{SOURCES / file}"',
-            'extern "C"',
-            "void run(void** pointers, int grid, int threads, int cluster, size_t shared, size_t stride) {",
-            f"  emulator::run({name}, pointers, grid, threads, cluster, shared, stride);",
-            "}",
+            "#define RUN(entry) \\",
+            '  extern "C" void run_##entry(void** args, int grid, int threads, int cluster, \\',
+            "                              size_t shared, size_t stride) { \\",
+            "    emulator::run(entry, args, grid, threads, cluster, shared, stride); \\",
+            "  }",
+            *(f"RUN({entry})" for entry in entries),
         ]
     )
     stem = Path(FOLDER.name) / hashlib.sha256(wrapper.encode()).hexdigest()[:16]
-    stem.with_suffix(".cpp").write_text(wrapper)
+    stem.with_suffix(".cpp").write_text(wrapper + "\n")
     options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-U_FORTIFY_SOURCE", "-Wno-unknown-pragmas"]
     command = [COMPILER, *options, "-o", str(stem.with_suffix(".so")), str(stem.with_suffix(".cpp"))]
     subprocess.run(command, check=True, capture_output=True, text=True)
-    return ctypes.CDLL(str(stem.with_suffix(".so"))).run
+    return ctypes.CDLL(str(stem.with_suffix(".so")))
+
+
+def entry(file, name, definitions):
+    """A kernel's entry as a function of argument pointers and sizes."""
+    return getattr(library(file, definitions), f"run_{name}")
+
+
+def poisoned(result):
+    """An array that nothing was written to."""
+    whole = np.issubdtype(result.dtype, np.integer)
+    return np.full(result.shape, np.iinfo(result.dtype).max if whole else np.nan, result.dtype)
 
 
 def emulated(kernel, blocks, results, *operands):
@@ -53,7 +67,7 @@ def emulated(kernel, blocks, results, *operands):
     def host(*arrays):
         run = entry(kernel.file, kernel.entry, kernel.definitions)
         ins = [np.ascontiguousarray(array) for array in arrays]
-        outs = [np.full(r.shape, np.nan, r.dtype) for r in results]
+        outs = [poisoned(r) for r in results]
         pointers = (ctypes.c_void_p * (len(ins) + len(outs)))(*(a.ctypes.data for a in ins + outs))
         fibres = kernel.threads * kernel.cluster
         stride = next(n for n in STRIDES if math.gcd(n, fibres) == 1)
@@ -69,4 +83,16 @@ def install(patch, multiprocessors=8):
     """Makes paths that need a GPU run here, until `patch` is undone."""
     patch.setattr(launch, "launch", emulated)
     patch.setattr(launch, "refusal", lambda: None)
+    patch.setattr(launch, "hopper_refusal", lambda: None)
     patch.setattr(launch, "multiprocessors", lambda: multiprocessors)
+
+
+def count(patch):
+    """Notes the kernels that a GPU runs, until `patch` is undone."""
+    launched = launch.launch
+
+    def counted(kernel, *rest):
+        launches.append(kernel)
+        return launched(kernel, *rest)
+
+    patch.setattr(launch, "launch", counted)

@@ -38,7 +38,11 @@ def test_the_version(capsys):
     ("words", "message"),
     [
         (["evl"], "There is no command 'evl'; did you mean eval?"),
-        (["xyz"], "There is no command 'xyz'; choose one of: solve, train, eval, data, info."),
+        (
+            ["xyz"],
+            "There is no command 'xyz'; choose one of: "
+            "solve, play, train, adapt, eval, bench, export, data, info.",
+        ),
         (["eval", "maze"], "There is no benchmark 'maze'; did you mean maze-ood or maze-hard?"),
         (
             ["eval", "maze-ood", "--model", "nowhere"],
@@ -53,7 +57,11 @@ def test_the_version(capsys):
             "maze-hard consists of mazes with a start and a goal, but maze-ood solves mazes; "
             "choose another model with --model.",
         ),
-        (["eval"], "Name a benchmark to measure: maze-ood, maze-hard, sudoku-ood, sudoku-extreme."),
+        (
+            ["eval"],
+            "Name a benchmark to measure: maze-ood, maze-hard, sudoku-ood, sudoku-extreme, "
+            "arc-held-out, arc-agi-1.",
+        ),
         (
             ["eval", "maze-ood", "--case", "braided"],
             "There is no case of maze-ood 'braided'; did you mean braided-59?",

@@ -186,8 +186,9 @@ for board in (None, "abc", [[1, 2], [1]], {}, [], [[0.5]], np.zeros((2, 2, 5, 5)
     except cellwise.PuzzleError as error: print(error)
 try: model.solve([np.zeros((5, 5), int), np.zeros((7, 5), int)])
 except cellwise.PuzzleError as error: print(error)
-for options in ({"budget": "10s"}, {"prune": 3}, {"steps": "many"}, {"trials": 1.5}, {"seed": None},
-        {"noise": 0.3}):
+for options in (
+    {"budget": "10s"}, {"prune": 3}, {"steps": "many"}, {"trials": 1.5}, {"seed": None}, {"noise": 0.3}
+):
     try: model.solve([[3, 0, 3]], **options)
     except cellwise.ConfigError as error: print(error)
 for preset in (None, ["maze-ood"]):

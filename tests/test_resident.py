@@ -41,13 +41,7 @@ def machine(request, monkeypatch):
     if request.param == "gpu":
         if reason := launch.refusal():
             pytest.fail(f"these tests were asked for, but {reason}")
-        launched = launch.launch
-
-        def counted(kernel, *rest):
-            emulated.launches.append(kernel)
-            return launched(kernel, *rest)
-
-        monkeypatch.setattr(launch, "launch", counted)
+        emulated.count(monkeypatch)
     elif emulated.COMPILER is None:
         pytest.skip("there is no C++ compiler (g++ or clang++) to build the emulated kernels with")
     else:
@@ -293,7 +287,7 @@ def test_rules_that_do_not_fit_are_refused_with_a_reason(monkeypatch):
         ("hidden", 40): "it knows channels by eights, heads by twos and hidden layers by 32",
         ("hidden", 1024): "1024 × 64 weights do not fit into the registers of a block",
     }
-    assert dispatch.choose(step, 47) == Resident(47)
+    assert dispatch.choose(step, 47, "float32") == Resident(47)
     assert resident.shape(MAZE_OOD.step) == resident.Shape(3, 4)
     assert resident.shape(MAZE_HARD.step) == resident.Shape(1, 8)
 

@@ -291,13 +291,41 @@ def test_a_run_does_not_go_on_with_other_data(what, undisturbed):
         job = dataclasses.replace(job, boards=dataclasses.replace(job.boards, given=given))
     else:
         job = dataclasses.replace(job, fixed={"layout.tokens": job.fixed["layout.tokens"] + 1})
-    old, new = read_config(undisturbed), settings.describe(job, "", "highest")
+    old, new = read_config(undisturbed), settings.describe(job, "")
     with pytest.raises(RunError) as caught:
         run(undisturbed, resume=True, job=job)
     name = f"{what}_sha256"
     assert str(caught.value) == (
         f"Cannot resume {undisturbed}: {name} is {old[name][:12]} there and {new[name][:12]} here; "
         "use the run's value or choose another folder."
+    )
+
+
+@pytest.mark.parametrize(("once", "now"), [("highest", "float32"), ("tensorfloat32", "tf32")])
+def test_a_run_from_before_recipes_had_a_precision_has_the_one_it_was_made_with(once, now, undisturbed):
+    config = read_config(undisturbed)
+    assert config["recipe"].pop("precision") == "float32"
+    config["matmul_precision"] = once
+    assert settings.up_to_date(config)["recipe"]["precision"] == now
+    assert settings.up_to_date(settings.up_to_date(config)) == settings.up_to_date(config)
+
+
+def test_a_run_from_before_recipes_had_a_precision_goes_on(undisturbed):
+    shutil.copytree(undisturbed, "run")
+    config = read_config(Path("run"))
+    before = settings.identity(config)
+    del config["recipe"]["precision"]
+    files.write_json("run/config.json", config)
+    folder, after = RunFolder(Path("run")), settings.identity(config)
+    for _, path in folder.checkpoint_files()[-1:]:
+        path.unlink()
+    checkpoint, damaged = folder.newest(before)
+    assert not damaged and after != before
+    folder.save(dataclasses.replace(checkpoint, identity=after))
+    model, text = run(resume=True)
+    assert "goes on after iteration 10" in text
+    assert (
+        model.weights["update.w_in"].tobytes() == load(undisturbed / "model").weights["update.w_in"].tobytes()
     )
 
 

@@ -79,6 +79,9 @@ def test_test_sets_are_never_trainable():
         ("sudoku-extreme-pool", "train"),
         ("sudoku-extreme-pool", "train-1k"),
         ("sudoku-seventeen", "train"),
+        ("arc-agi-1", "train"),
+        ("re-arc", "train"),
+        ("re-arc-150", "train"),
         ("maze-ood-made", "train"),
         ("sudoku-easy-made", "train"),
     }

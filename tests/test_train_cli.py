@@ -118,6 +118,7 @@ OTHERS = {
     "beta2": 0.5,
     "weight_decay": 0.5,
     "average": 0.5,
+    "precision": "bf16",
     "microbatch": 4,
 }
 

@@ -28,13 +28,14 @@ import numpy as np
 from rich.console import Console
 
 from cellwise import environment
-from cellwise.api import changed, recipe_fields
+from cellwise.api import changed
 from cellwise.automaton import rule
 from cellwise.benchmarks import sudoku_ood
 from cellwise.benchmarks.preset import Preset
 from cellwise.config import to_json
 from cellwise.files import write_json, write_text
 from cellwise.kernels import dispatch
+from cellwise.kernels.precision import products
 from cellwise.training.check import most_free, solve_check
 from cellwise.training.job import Check, Job
 from cellwise.training.pool import Data
@@ -54,7 +55,6 @@ class Variant:
     about: str
     recipe: dict[str, Any] = field(default_factory=dict)
     rule: dict[str, Any] = field(default_factory=dict)
-    precision: str = "highest"
 
 
 def _peak(name: str, peak: float) -> Variant:
@@ -88,8 +88,8 @@ VARIANTS = (
     Variant("no-tangent", "tangent projection", "units are only renormalised", rule={"tangent": False}),
     Variant("sum", "loss", "squared errors summed over the answer's channels", {"loss_scale": "sum"}),
     Variant("fill-0", "damage", "damage leaves zeros instead of ones", {"damage_fill": 0.0}),
-    Variant("tf32", "precision", "products rounded to TensorFloat-32", precision="tensorfloat32"),
-    Variant("bf16", "precision", "products rounded to bfloat16", precision="bfloat16"),
+    Variant("tf32", "precision", "products rounded to TensorFloat-32", {"precision": "tf32"}),
+    Variant("bf16", "precision", "products rounded to bfloat16", {"precision": "bf16"}),
 )
 
 
@@ -98,7 +98,7 @@ def job_of(preset: Preset, variant: Variant, steps: int, batch: int | None, seed
     sizes: dict[str, Any] = {"steps": steps, "schedule__warmup": min(500, steps // 10)}
     if batch:
         sizes |= {"batch": batch, "pool": 4 * batch, "fresh": batch // 2}
-    recipe = changed(preset.recipe, sizes | variant.recipe | _precision(preset, variant))
+    recipe = changed(preset.recipe, sizes | variant.recipe)
     automaton = replace(preset.automaton, step=replace(preset.automaton.step, **variant.rule))
     boards, provenance, checks = data
     return Job(
@@ -116,13 +116,6 @@ def job_of(preset: Preset, variant: Variant, steps: int, batch: int | None, seed
     )
 
 
-def _precision(preset: Preset, variant: Variant) -> dict[str, str]:
-    """The precision as a field of the recipe, if it is one; else JAX's setting decides."""
-    names = {"highest": "float32", "tensorfloat32": "tf32", "bfloat16": "bf16"}
-    known = dict(recipe_fields(preset.recipe))
-    return {"precision": names[variant.precision]} if "precision" in known else {}
-
-
 def runs_of(jobs: list[Job], together: bool) -> Iterator[tuple[int, list[tuple[Job, Run]], float]]:
     """Trains the jobs, which differ in their seeds, and yields them at every look: step, runs, seconds."""
     if together and len(jobs) > 1:
@@ -136,7 +129,7 @@ def _trained(jobs: list[Job], vectorised: bool) -> Iterator[tuple[int, list[tupl
     first = jobs[0]
     data = Data(jnp.asarray(first.boards.target), jnp.asarray(first.boards.given))
     fixed = {name: jnp.asarray(array) for name, array in first.fixed.items()}
-    path = dispatch.choose(first.automaton.step, most_free(first.boards))
+    path = dispatch.choose(first.automaton.step, most_free(first.boards), first.recipe.precision)
     starts = []
     for job in jobs:
         weights = rule.first_weights(job.automaton.step, job.size, job.seed)
@@ -181,13 +174,12 @@ def measured(variant: Variant, jobs: list[Job], together: bool, console: Console
             "seed": job.seed,
             "recipe": to_json(job.recipe),
             "rule": to_json(job.automaton.step),
-            "precision": variant.precision,
             "together": together and len(jobs) > 1,
             "curve": [],
         }
         for job in jobs
     }
-    with jax.default_matmul_precision(variant.precision):
+    with products("float32"):  # What thinks has the precision of its recipe.
         for step, runs, seconds in runs_of(jobs, together):
             for job, run in runs:
                 shares = {

@@ -23,8 +23,9 @@ from rich.console import Console
 from cellwise import environment, train
 from cellwise.benchmarks import PRESETS, maze_ood
 from cellwise.benchmarks.preset import Case
-from cellwise.evaluation import PRECISION, Row, evaluate
+from cellwise.evaluation import Row, evaluate
 from cellwise.files import write_text
+from cellwise.kernels.precision import JAX_NAMES
 from cellwise.model import Model, load
 from cellwise.puzzles.maze_generator import generate
 from cellwise.training import folder
@@ -95,7 +96,7 @@ def main() -> None:
         "date": datetime.now(UTC).date().isoformat(),
         "device": environment.device(),
         "commit": environment.commit(),
-        "matmul_precision": PRECISION,
+        "matmul_precision": JAX_NAMES["float32"],
         "versions": environment.versions(),
         "training": [],
         **{kind: [] for kind in kinds},

@@ -30,7 +30,7 @@ def card(model: Model) -> str:
     size = "any size" if model.size is None else f"{model.size[0]} × {model.size[1]}"
     facts = {
         "solves": f"{model.puzzle}, boards of {size}",
-        "parameters": f"{rule.count(model.automaton.step, model.size):,}",
+        "parameters": f"{rule.count_all(model.automaton, model.size):,}",
         "trained with": f"`{made['command']}` ({made['iterations']:,} iterations, seed {made['seed']})",
         "data": made["data"],
         "device": made["device"],

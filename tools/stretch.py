@@ -32,11 +32,13 @@ from safetensors import numpy as safetensors
 from safetensors import safe_open
 
 from cellwise import environment
-from cellwise.api import changed, find_preset
+from cellwise.api import changed
 from cellwise.automaton import rule
+from cellwise.benchmarks import BOARD_PRESETS
 from cellwise.config import from_json, to_json
 from cellwise.files import write_bytes
 from cellwise.kernels import dispatch
+from cellwise.kernels.precision import JAX_NAMES, products
 from cellwise.model import Model
 from cellwise.puzzles.equivalence import fingerprints
 from cellwise.training.check import most_free, solve_check
@@ -54,9 +56,9 @@ MEAN_OF = 3
 """Single checks swing, so the best is chosen by the mean of so many."""
 
 
-def described(job: Job, preset: str, precision: str) -> dict[str, Any]:
+def described(job: Job, preset: str) -> dict[str, Any]:
     """What a later stretch takes over."""
-    return {"preset": preset, "seed": job.seed, "recipe": to_json(job.recipe), "precision": precision}
+    return {"preset": preset, "seed": job.seed, "recipe": to_json(job.recipe)}
 
 
 class Stretch:
@@ -128,7 +130,7 @@ def means(records: list[dict[str, Any]], check: str, upto: int) -> list[float]:
 def train(stretch: Stretch, run: Run, until: float, every: int, console: Console) -> Run:
     """Iterates until the clock says so or the recipe ends; checks and writes on the way."""
     job, step = stretch.job, int(run.step)
-    path = dispatch.choose(job.automaton.step, most_free(job.boards))
+    path = dispatch.choose(job.automaton.step, most_free(job.boards), job.recipe.precision)
     how = {"recipe": job.recipe, "automaton": job.automaton, "path": path}
     advance = partial(iterate, fixed=stretch.fixed, data=stretch.data, seed=jnp.uint32(job.seed), **how)
     stretch.records.append(
@@ -219,7 +221,7 @@ def carried(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], list[d
 def export(folder: Path, out: Path) -> None:
     """Writes the best and the last averaged weights as model folders."""
     tensors, about, records = carried(folder)
-    preset = find_preset(about["preset"])
+    preset = BOARD_PRESETS[about["preset"]]
     job = preset.job(from_json(Recipe, about["recipe"], "carried recipe"), about["seed"])
     begins = [record for record in records if "begins" in record]
     command = f"python tools/stretch.py {about['preset']} --seed {about['seed']}, {len(begins)} stretches"
@@ -235,7 +237,7 @@ def export(folder: Path, out: Path) -> None:
             "seed": about["seed"],
             "iterations": step,
             "recipe": about["recipe"],
-            "matmul_precision": about["precision"],
+            "matmul_precision": JAX_NAMES[job.recipe.precision],
             "device": begins[-1]["device"] if begins else None,
             "commit": begins[-1]["commit"] if begins else None,
             "date": begins[0]["begins"] if begins else None,
@@ -260,7 +262,7 @@ def main() -> None:
     """Trains or exports."""
     began = time.monotonic()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("preset", nargs="?")
+    parser.add_argument("preset", nargs="?", choices=BOARD_PRESETS)
     parser.add_argument("--minutes", type=float, default=9.0, help="all in all, compilation included")
     parser.add_argument("--out", type=Path, default=Path("stretch"))
     parser.add_argument("--from", type=Path, dest="source", help="folder to go on from (default: --out)")
@@ -268,10 +270,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=500, help="iterations between two checks")
     parser.add_argument(
-        "--precision", default="highest", help="of matrix products: highest, tensorfloat32, bfloat16"
-    )
-    parser.add_argument(
-        "--set", nargs="*", default=[], metavar="FIELD=VALUE", help="recipe fields, such as batch=128"
+        "--set", nargs="*", default=[], metavar="FIELD=VALUE", help="recipe fields, such as precision=bf16"
     )
     parser.add_argument("--export", type=Path, help="write the models of this stretch instead of training")
     parser.add_argument("--model", type=Path, default=Path("runs/stretch"), help="where --export writes them")
@@ -281,13 +280,13 @@ def main() -> None:
         return
     if asked.preset is None or not asked.minutes > 0 or not math.isfinite(asked.minutes):
         parser.error("name a preset and a positive number of minutes")
-    console, preset = Console(stderr=True), find_preset(asked.preset)
+    console, preset = Console(stderr=True), BOARD_PRESETS[asked.preset]
     overrides = dict(map(override, asked.set))
     if asked.steps:
         overrides["steps"] = asked.steps
     source = asked.source or asked.out
     tensors, records, before = None, [], {}
-    recipe, precision, seed = preset.recipe, asked.precision, asked.seed
+    recipe, seed = preset.recipe, asked.seed
     if (source / CARRY).exists() or asked.source:
         tensors, before, records = carried(source)
         if before["preset"] != asked.preset:
@@ -295,15 +294,15 @@ def main() -> None:
                 f"{source} is a run of {before['preset']}, not {asked.preset}; choose another folder."
             )
         recipe = from_json(Recipe, before["recipe"], "carried recipe")
-        precision, seed = before["precision"], before["seed"]
+        seed = before["seed"]
     recipe = changed(recipe, overrides)
     if before and before["recipe"] != to_json(recipe):
         console.print("The recipe is changed from here on.")
     job = preset.job(recipe, seed)
-    about = before | described(job, asked.preset, precision)
+    about = before | described(job, asked.preset)
     asked.out.mkdir(parents=True, exist_ok=True)
     stretch = Stretch(job, about, asked.out, records)
-    with jax.default_matmul_precision(precision):
+    with products("float32"):
         run = stretch.begin(tensors)
         first = int(run.step)
         run = train(stretch, run, began + 60 * asked.minutes - 5, asked.every, console)

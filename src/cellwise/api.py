@@ -3,17 +3,22 @@
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from . import benchmarks
-from .benchmarks.preset import Preset
+from .benchmarks.preset import PairPreset, Preset
 from .config import MOST_SEED, from_json, to_json, whole_number
 from .errors import ConfigError
 from .model import Model
 from .names import nearest
+from .tasks import pretrain
+from .tasks.recipe import PairRecipe
 from .training import loop
 from .training.folder import holds_run, read_config
 from .training.recipe import Recipe
+from .training.settings import up_to_date
+
+R = TypeVar("R", Recipe, PairRecipe)
 
 
 def train(
@@ -26,43 +31,52 @@ def train(
     save_every: int = 500,
     check_every: int = 500,
     tensorboard: bool = False,
+    minutes: float | int | None = None,
     **overrides: Any,
 ) -> Model:
     """Trains a preset in the folder `out`, by default `runs/PRESET`, and returns the model.
 
     `overrides` are fields of the preset's recipe, those of its parts with two underscores:
     `steps=300, schedule__peak=1e-3`. With `resume` an interrupted run goes on; recipe and seed are the run's
-    own unless given. Without a seed a new run takes 0.
+    own unless given. Without a seed a new run takes 0. A run of ARC tasks stops after `minutes` and can be
+    resumed.
     """
     found = find_preset(preset)
     folder = Path(out) if out is not None else Path("runs") / preset
     base = found.recipe
     if resume and holds_run(folder):
-        config = read_config(folder)
-        base = from_json(Recipe, config.get("recipe"), f"{folder / 'config.json'}: recipe")
+        config = up_to_date(read_config(folder))
+        base = from_json(type(base), config.get("recipe"), f"{folder / 'config.json'}: recipe")
         seed = config.get("seed", 0) if seed is None else seed
     seed = 0 if seed is None else whole_number("The seed", seed, 0, MOST_SEED)
-    recipe = changed(base, overrides)
-    return loop.train(
-        found.job(recipe, seed),
-        folder,
-        resume=resume,
-        log_every=whole_number("The interval to log", log_every, 1),
-        save_every=whole_number("The interval to save", save_every, 1),
-        check_every=whole_number("The interval to check", check_every, 1),
-        tensorboard=tensorboard,
-        command=_command(preset, seed, overrides),
-    )
+    how: dict[str, Any] = {
+        "resume": resume,
+        "log_every": whole_number("The interval to log", log_every, 1),
+        "save_every": whole_number("The interval to save", save_every, 1),
+        "check_every": whole_number("The interval to check", check_every, 1),
+        "command": _command(preset, seed, overrides),
+    }
+    if isinstance(found, PairPreset):
+        if tensorboard:
+            raise ConfigError(f"{preset} writes no TensorBoard files; its metrics.jsonl has all numbers.")
+        assert isinstance(base, PairRecipe)
+        job = found.job(changed(base, overrides), seed)
+        return pretrain.train(job, folder, minutes=minutes, **how)
+    if minutes is not None:
+        raise ConfigError(f"{preset} trains to its end; leave out --minutes and stop it with Ctrl-C.")
+    assert isinstance(base, Recipe)
+    job = found.job(changed(base, overrides), seed)
+    return loop.train(job, folder, tensorboard=tensorboard, **how)
 
 
-def find_preset(name: str) -> Preset:
+def find_preset(name: str) -> Preset | PairPreset:
     """The preset of this name."""
     if name not in list(benchmarks.PRESETS):
         raise ConfigError(nearest("preset", str(name), benchmarks.PRESETS))
     return benchmarks.PRESETS[name]
 
 
-def changed(recipe: Recipe, overrides: dict[str, Any]) -> Recipe:
+def changed(recipe: R, overrides: dict[str, Any]) -> R:
     """A recipe with some fields replaced; `schedule__peak` is the field `peak` of its `schedule`."""
     fields = to_json(recipe)
     for name, value in overrides.items():
@@ -73,10 +87,10 @@ def changed(recipe: Recipe, overrides: dict[str, Any]) -> Recipe:
         if not isinstance(place, dict) or last not in place:
             raise ConfigError(nearest("recipe field", name, dict(recipe_fields(recipe))))
         place[last] = to_json(value)
-    return from_json(Recipe, fields, "The recipe")
+    return from_json(type(recipe), fields, "The recipe")
 
 
-def recipe_fields(recipe: Recipe) -> Iterator[tuple[str, Any]]:
+def recipe_fields(recipe: Recipe | PairRecipe) -> Iterator[tuple[str, Any]]:
     """Every number and choice of a recipe by the name that `train` takes."""
     yield from _leaves(to_json(recipe), "")
 
@@ -92,5 +106,6 @@ def _leaves(fields: dict[str, Any], before: str) -> Iterator[tuple[str, Any]]:
 def _command(preset: str, seed: int, overrides: dict[str, Any]) -> str:
     words = ["cellwise", "train", preset, "--seed", str(seed)]
     for name, value in overrides.items():
-        words += [f"--recipe.{name.replace('__', '.')}", str(value)]
+        several = value if isinstance(value, tuple | list) else (value,)
+        words += [f"--recipe.{name.replace('__', '.')}", *map(str, several)]
     return shlex.join(words)

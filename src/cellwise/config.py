@@ -54,6 +54,10 @@ def _parse(kind: Any, value: Any, where: str) -> Any:
         if value is None and type(None) in options:
             return None
         return _parse(next(option for option in options if option is not type(None)), value, where)
+    if origin is tuple and options[-1] is Ellipsis:
+        if not isinstance(value, list):
+            raise _wrong(where, "a list", value)
+        return tuple(_parse(options[0], item, where) for item in value)
     if origin is tuple:
         if not isinstance(value, list) or len(value) != len(options):
             raise _wrong(where, f"a list of {len(options)}", value)

@@ -25,13 +25,14 @@ from .config import MOST_SEED, to_json, whole_number
 from .errors import ConfigError, DataError
 from .files import explained
 from .kernels.dispatch import Noise
+from .kernels.precision import JAX_NAMES, Precision
 from .model import Model, check_noise
 from .puzzles.board import Boards
 from .puzzles.equivalence import fingerprints
 from .puzzles.maze_path import judge
 from .thinking import outcomes as kept
 from .thinking.crowd import sizes
-from .thinking.mind import PRECISION, Mind, prepare
+from .thinking.mind import Mind, prepare
 from .thinking.observe import Observer
 from .thinking.outcomes import Outcomes
 from .thinking.pruning import Pruning, tournament
@@ -85,6 +86,7 @@ def evaluate(
     depths: tuple[int, ...] = (),
     keep: Path | None = None,
     say: Callable[[str], None] = lambda sentence: None,
+    precision: Precision = "float32",
 ) -> Row:
     """Measures one case.
 
@@ -116,7 +118,7 @@ def evaluate(
         raise DataError(f"{model.name} was trained on all boards of {case.name}; choose another case.")
     inputs, restore = model.prepared(boards.inputs)
     given = model.given(inputs)
-    mind = prepare(model.automaton, model.weights, given, model.fire_rate, noise)
+    mind = prepare(model.automaton, model.weights, given, model.fire_rate, noise, precision)
     puzzles = Puzzles(inputs, given, np.arange(len(inputs), dtype=np.int32))
     session = _Session(model, case, protocol, mind, boards, puzzles, restore)
     began = time.perf_counter()
@@ -140,6 +142,7 @@ def evaluate(
         "mean_steps_taken": round(effort.taken / (n * k), 1),
         "steps_saved": effort.saved,
         "path": mind.path.name,
+        "precision": precision,
         **scored(model, chosen.inputs, chosen.target, restore(outcomes.answer)),
         **_chosen_by_rules(outcomes),
         **_by_grade(case, chosen, restore(outcomes.answer)),
@@ -309,7 +312,7 @@ class _Session:
             "case": self.case.name,
             "content_sha256": digest.hexdigest(),
             "fire_rate": self.model.fire_rate,
-            "matmul_precision": PRECISION,
+            "precision": self.mind.precision,
             "protocol": to_json(self.protocol),
         }
 
@@ -369,7 +372,7 @@ def result_file(benchmark: str, model: Model, command: str, rows: list[Row]) -> 
         "fire_rate": model.fire_rate,
         "device": environment.device(),
         "commit": environment.commit(),
-        "matmul_precision": PRECISION,
+        "matmul_precision": ", ".join(dict.fromkeys(JAX_NAMES[row["precision"]] for row in rows)),
         "versions": environment.versions(),
         "rows": rows,
     }

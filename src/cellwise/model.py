@@ -20,6 +20,7 @@ from .config import MOST_SEED, from_json, to_json, whole_number
 from .errors import ConfigError, ModelError, PuzzleError
 from .files import explained, read_bytes, sha256_of, write_bytes, write_json
 from .kernels.dispatch import Noise
+from .kernels.precision import Precision
 from .puzzles import maze, maze_check, sudoku
 from .puzzles.maze_path import judge
 from .thinking.mind import Mind, prepare
@@ -27,14 +28,16 @@ from .thinking.pruning import Pruning
 from .thinking.seek import Budget, seek
 from .thinking.stream import Puzzles, Tell
 
-Puzzle = Literal["maze", "directed-maze", "sudoku"]
-"""What a model solves: mazes whose two endpoints look alike, mazes with a start and a goal, or Sudokus."""
+Puzzle = Literal["maze", "directed-maze", "sudoku", "arc"]
+"""What a model solves: mazes whose two endpoints look alike, mazes with a start and a goal, Sudokus, or ARC
+tasks, each of which it must learn first."""
 
 SHIPPED = Path(__file__).parent / "models"
 FORMAT = 1
 LIMIT = 256 * 2**20
 MOST_NOISE = 100
 TRAINED_ON = "trained_on.u64"
+_MOST_CONTEXTS = 10**6
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -116,6 +119,7 @@ class Model:
         prune: int | Pruning = 1,
         until_verified: bool = False,
         budget: float | int | None = None,
+        precision: Precision = "float32",
     ) -> Solution:
         """Solves one board `[h, w]` or a batch `[n, h, w]` of token grids.
 
@@ -133,7 +137,7 @@ class Model:
         pruning = Pruning(prune) if isinstance(prune, int) else prune
         pruning.check(trials, steps)
         given = self.given(batch)
-        mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise)
+        mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise, precision)
         puzzles = Puzzles(batch, given, np.arange(len(batch), dtype=np.int32))
         found = seek(
             mind,
@@ -161,6 +165,7 @@ class Model:
         every: int = 1,
         seed: int = 0,
         noise: Noise | None = None,
+        precision: Precision = "float32",
     ) -> Iterator[Frame]:
         """Yields what the cells say at the start and after every `every` steps, as it is computed.
 
@@ -174,7 +179,7 @@ class Model:
             raise PuzzleError(f"Only one thought can be watched, not {len(batch):,}; hand over one board.")
         steps = self._steps(steps, batch)
         given = self.given(batch)
-        mind: Mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise)
+        mind: Mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise, precision)
         zero = np.zeros(1, np.int32)
         thought = mind.begin(batch, given, seed, zero, zero)
         done = 0
@@ -194,9 +199,10 @@ class Model:
         every: int = 1,
         seed: int = 0,
         noise: Noise | None = None,
+        precision: Precision = "float32",
     ) -> Trace:
         """The whole thought at once; see `watch`."""
-        frames = list(self.watch(board, steps, every, seed, noise))
+        frames = list(self.watch(board, steps, every, seed, noise, precision))
         return Trace(
             np.array([frame.step for frame in frames], np.int32),
             np.stack([frame.grid for frame in frames]),
@@ -207,6 +213,10 @@ class Model:
         self, boards: Shaped[np.ndarray, "..."]
     ) -> tuple[UInt8[np.ndarray, "n h w"], Callable[[np.ndarray], np.ndarray]]:
         """The boards as this model takes them, and how an answer gets back the shape in which they came."""
+        if self.puzzle == "arc":
+            raise PuzzleError(
+                f"{self.name} must learn a task before it can solve it; hand the task to `cellwise adapt`."
+            )
         try:
             boards = np.asarray(boards)
         except ValueError:
@@ -379,9 +389,10 @@ def _check_config(config: _Config, folder: Path) -> None:
     step, layout = config.automaton.step, config.automaton.layout
     numbers = (step.channels, step.heads, step.hidden, layout.tokens, layout.read, layout.write)
     unit = step.channels if step.unit is None else step.unit
+    clock = config.automaton.clock
     good = (
         _NAME.fullmatch(config.name) is not None
-        and layout.tokens == {"maze": 4, "directed-maze": 5, "sudoku": 10}[config.puzzle]
+        and layout.tokens == {"maze": 4, "directed-maze": 5, "sudoku": 10, "arc": 12}[config.puzzle]
         and (config.puzzle != "sudoku" or config.size in (None, (9, 9)))
         and all(1 <= number <= 8192 for number in numbers)
         and 0 <= step.frozen <= step.channels
@@ -389,6 +400,11 @@ def _check_config(config: _Config, folder: Path) -> None:
         and 0 <= layout.write_first <= step.channels - layout.write
         and layout.write <= layout.read <= step.channels
         and (step.padding != "token" or layout.read == step.channels)
+        and (config.puzzle == "arc") == (layout.contexts > 0)
+        and 0 <= layout.contexts <= _MOST_CONTEXTS
+        and 0 <= layout.context <= step.channels - layout.read
+        and (not layout.contexts or layout.read + layout.context <= layout.write_first)
+        and (clock is None or (1 <= clock.ticks <= 8192 and 0 <= clock.first < step.channels))
         and 0 <= step.first_unit < step.channels
         and 1 <= unit <= step.channels
         and (step.unit is None or (step.channels - step.first_unit) % unit == 0)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -20,16 +21,38 @@ class Layout:
 
     Token vectors are the rows of `layout.tokens`, fixed and `read` wide: a given cell starts with its vector
     in channels `0:read`. The answer is read from channels `write_first:write_first + write`, by the nearest
-    vector (`distance`) or the most parallel one (`cosine`), compared on their first `write` components.
-    Everything else starts as normal noise of size `spread`.
+    vector (`distance`) or the most parallel one (`cosine`), compared on their first `write` components, or
+    by a learned map to a score for each token (`linear`). Everything else starts as normal noise of size
+    `spread`.
+
+    With `contexts`, one of so many learned vectors, the rows of `context.vectors`, starts in the `context`
+    channels after the token of every cell, to tell all cells of a board what to do. The answer then starts
+    as zeros, and only what comes after it as noise.
     """
 
     tokens: int
     read: int
     write: int
-    head: Literal["distance", "cosine"]
+    head: Literal["distance", "cosine", "linear"]
     spread: float
     write_first: int = 0
+    context: int = 0
+    contexts: int = 0
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Learned vectors, the rows of `clock.vectors`, that tell a cell what time it is.
+
+    Before a cell looks around, the vector of its time is added to its channels from `first` on. With
+    `local` a cell's time is how often it has fired, with `global` how many steps there were; a cell that
+    does not fire forgets the vector again, but keeps it with `global-kept`. After `ticks` the last vector
+    stays.
+    """
+
+    ticks: int
+    first: int
+    reading: Literal["local", "global", "global-kept"] = "local"
 
 
 @dataclass(frozen=True)
@@ -38,6 +61,7 @@ class Automaton:
 
     step: StepSpec
     layout: Layout
+    clock: Clock | None = None
 
 
 def start(
@@ -46,13 +70,18 @@ def start(
     inputs: UInt8[Array, "b h w"],
     given: Bool[Array, "b h w"],
     keys: Keys,
+    context: Float32[Array, "b k"] | None = None,
 ) -> State:
-    """The state before the first step: noise, with the token vectors in the given cells."""
+    """The state before the first step: noise, with the token vectors in the given cells, and the context."""
     spec, layout = automaton.step, automaton.layout
     b, h, w = inputs.shape
     cells = jnp.arange(h * w, dtype=jnp.int32)[None]
     words = bits.at_cells(bits.at_step(keys, bits.START, 0), cells)
     state = layout.spread * bits.normals(words, spec.channels).reshape(b, h, w, spec.channels)
+    if context is not None:
+        state = jnp.where(jnp.arange(spec.channels) < layout.write_first + layout.write, 0.0, state)
+        everywhere = jnp.broadcast_to(context[:, None, None, :], (b, h, w, layout.context))
+        state = state.at[..., layout.read : layout.read + layout.context].set(everywhere)
     vectors = weights["layout.tokens"][inputs]
     vectors = jnp.pad(vectors, ((0, 0), (0, 0), (0, 0), (0, spec.channels - layout.read)))
     loaded = given[..., None] & (jnp.arange(spec.channels) < layout.read)[None, None, None]
@@ -72,7 +101,9 @@ def target_vectors(
 
 
 def scores(layout: Layout, weights: Weights, state: Float32[Array, "*b c"]) -> Float32[Array, "*b v"]:
-    """How well each token fits: in (0, 1] by distance, in [-1, 1] by cosine."""
+    """How well each token fits: in (0, 1] by distance, in [-1, 1] by cosine, a probability if `linear`."""
+    if layout.head == "linear":
+        return jax.nn.softmax(logits(layout, weights, state), axis=-1)
     out = answer_channels(layout, state)
     table = weights["layout.tokens"][:, : layout.write]
     if layout.head == "distance":
@@ -81,6 +112,13 @@ def scores(layout: Layout, weights: Weights, state: Float32[Array, "*b c"]) -> F
     lengths = jnp.sqrt(jnp.sum(out * out, axis=-1, keepdims=True)) + 1e-6
     unit = table / (jnp.sqrt(jnp.sum(table * table, axis=-1, keepdims=True)) + 1e-6)
     return (out / lengths) @ unit.T
+
+
+def logits(layout: Layout, weights: Weights, state: Float32[Array, "*b c"]) -> Float32[Array, "*b v"]:
+    """The scores of the learned map, of which the softmax is taken."""
+    out = answer_channels(layout, state)
+    bias = weights["head.b"].reshape((1,) * (out.ndim - 1) + (layout.tokens,))
+    return out @ weights["head.w"].T + bias
 
 
 def read(

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float32, Int32
 
-from ..kernels import resident
+from ..kernels import attention, resident, streamed
 from ..kernels.bits import Keys, Step
-from ..kernels.dispatch import Noise, Path, Rate, Resident
+from ..kernels.dispatch import Attention, Noise, Path, Rate, Resident, Streamed
 from ..kernels.reference import State
 from ..kernels.spec import StepSpec, Weights
 
@@ -31,13 +31,9 @@ def one_step(
 ) -> State:
     """One step and the noise after it; `step` counts from the start of the trajectory."""
     state = path.step(spec, weights, state, plan, keys, step, rate)
-    if noise is None or _silent(noise):
+    if noise is None or noise.silent:
         return state
     return path.kick(spec, state, plan, keys, step, noise)
-
-
-def _silent(noise: Noise | None) -> bool:
-    return noise is None or noise.when * noise.where * noise.size == 0
 
 
 def rollout(
@@ -55,9 +51,18 @@ def rollout(
 ) -> State:
     """The state after steps `first … first + steps - 1`, not differentiable; `steps` may be traced."""
     first, steps = jnp.asarray(first, jnp.int32), jnp.asarray(steps, jnp.int32)
+    noise = None if noise is None or noise.silent else noise
     if isinstance(path, Resident) and path.takes(rate):
-        call = path.call(spec, rate, None if _silent(noise) else noise)
+        call = path.call(spec, rate, noise)
         return resident.rollout(call, weights, state, plan, keys, first, steps)
+    if isinstance(path, Streamed):
+        if path.takes(rate):
+            streaming = path.call(spec, state.shape, rate, noise)
+            return streamed.rollout(streaming, weights, state, plan, keys, first, steps)
+        path = path.otherwise
+    if isinstance(path, Attention):
+        call = path.call(spec, state.shape, rate, noise)
+        return attention.rollout(call, weights, state, attention.boards(call, plan, keys, first, rate), steps)
 
     def body(i: Array, state: State) -> State:
         moved = one_step(spec, weights, state, plan, keys, first + i, path=path, rate=rate, noise=noise)
@@ -87,9 +92,27 @@ def learn(
     Compared are the channels from `channel` on with `target`. Differentiable in the weights and the state.
     """
     first = jnp.asarray(first, jnp.int32)
+    noise = None if noise is None or noise.silent else noise
     if isinstance(path, Resident) and path.learns(spec, plan, rate):
-        call = path.call(spec, rate, None if _silent(noise) else noise, keep=steps)
+        call = path.call(spec, rate, noise, keep=steps)
         return _learn_in_one(call, weights, state, plan, keys, first, target, channel=channel, judged=judged)
+    last = channel + target.shape[-1]
+    answers = (channel, last) if judged == "all" else None
+    if isinstance(path, Streamed):
+        if path.takes(rate):
+            streaming = path.call(spec, state.shape, rate, noise, steps, answers)
+            seen, state = streamed.trajectory(streaming, weights, state, plan, keys, first)
+            if seen is None:
+                return jnp.mean(jnp.square(state[..., channel:last] - target))[None], state
+            return jnp.mean(jnp.square(seen - streamed.rows(target)[:, None]), axis=(0, 2, 3)), state
+        path = path.otherwise
+    if isinstance(path, Attention):
+        call = path.call(spec, state.shape, rate, noise, steps, answers)
+        about = attention.boards(call, plan, keys, first, rate)
+        seen, state = attention.trajectory(call, weights, state, about)
+        if seen is None:
+            return jnp.mean(jnp.square(state[..., channel:last] - target))[None], state
+        return jnp.mean(jnp.square(seen - attention.matrix(call, target)[None]), axis=(1, 2)), state
 
     def body(state: State, i: Array) -> tuple[State, Array]:
         state = one_step(spec, weights, state, plan, keys, first + i, path=path, rate=rate, noise=noise)

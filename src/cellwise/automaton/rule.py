@@ -35,10 +35,24 @@ def trained_shapes(spec: StepSpec, size: tuple[int, int] | None) -> Shapes:
     return perceive | gate | update
 
 
+def table_shapes(automaton: Automaton) -> Shapes:
+    """The shape of every trained array that is not part of the step: contexts, clock and head."""
+    layout, clock = automaton.layout, automaton.clock
+    shapes: Shapes = {}
+    if layout.contexts:
+        shapes["context.vectors"] = (layout.contexts, layout.context)
+    if clock is not None:
+        shapes["clock.vectors"] = (clock.ticks, automaton.step.channels - clock.first)
+    if layout.head == "linear":
+        shapes |= {"head.w": (layout.tokens, layout.write), "head.b": (layout.tokens,)}
+    return shapes
+
+
 def all_shapes(automaton: Automaton, size: tuple[int, int] | None) -> Shapes:
     """The shape of every array of a model, fixed ones included."""
     layout = automaton.layout
-    return trained_shapes(automaton.step, size) | {"layout.tokens": (layout.tokens, layout.read)}
+    fixed: Shapes = {"layout.tokens": (layout.tokens, layout.read)}
+    return trained_shapes(automaton.step, size) | table_shapes(automaton) | fixed
 
 
 def first_weights(
@@ -54,6 +68,25 @@ def first_weights(
     return weights
 
 
+def first_tables(automaton: Automaton, seed: int) -> dict[str, Float32[np.ndarray, "..."]]:
+    """The arrays of `table_shapes` before training: small vectors, a head that does not know yet.
+
+    Units are brought to length one, so of a context only its direction counts, and the smaller it starts,
+    the faster it turns.
+    """
+    rng = np.random.default_rng([seed, 1])
+    scale = {"context.vectors": 0.02, "clock.vectors": 0.02, "head.w": 1e-2, "head.b": 0.0}
+    return {
+        name: np.asarray(scale[name] * rng.standard_normal(shape), np.float32)
+        for name, shape in table_shapes(automaton).items()
+    }
+
+
 def count(spec: StepSpec, size: tuple[int, int] | None) -> int:
-    """How many numbers are trained."""
+    """How many numbers of the step are trained."""
     return sum(math.prod(shape) for shape in trained_shapes(spec, size).values())
+
+
+def count_all(automaton: Automaton, size: tuple[int, int] | None) -> int:
+    """How many numbers are trained, those of contexts, clock and head included."""
+    return count(automaton.step, size) + sum(math.prod(shape) for shape in table_shapes(automaton).values())

@@ -9,7 +9,11 @@ from jaxtyping import Float32
 
 from ..automaton.layout import Automaton
 from ..model import Pace, Puzzle
+from ..puzzles.arc import Known
+from ..puzzles.arc_pairs import Pairs
 from ..puzzles.board import Boards
+from ..tasks.job import PairCheck, PairJob
+from ..tasks.recipe import PairRecipe
 from ..training.job import Check, Job
 from ..training.recipe import Recipe
 
@@ -47,6 +51,46 @@ class Preset:
             provenance=provenance,
             pace=self.pace,
         )
+
+
+@dataclass(frozen=True)
+class PairPreset:
+    """The same for many tasks that are learnt from pairs of grids."""
+
+    name: str
+    about: str
+    puzzle: Puzzle
+    automaton: Automaton
+    tokens: Float32[np.ndarray, "v k"]
+    recipe: PairRecipe
+    pairs: Callable[[], tuple[Pairs, dict[str, Any]]]
+    """The training pairs and where they come from."""
+    checks: Callable[[], tuple[PairCheck, ...]]
+    """What is answered from time to time during training."""
+
+    def job(self, recipe: PairRecipe, seed: int) -> PairJob:
+        """This preset with its data at hand."""
+        pairs, provenance = self.pairs()
+        return PairJob(
+            name=self.name,
+            automaton=self.automaton,
+            fixed={"layout.tokens": self.tokens},
+            recipe=recipe,
+            seed=seed,
+            pairs=pairs,
+            checks=self.checks(),
+            provenance=provenance,
+        )
+
+
+@dataclass(frozen=True)
+class TaskBenchmark:
+    """Tasks that are learnt and answered, then compared with their answers: `cellwise eval NAME`."""
+
+    name: str
+    about: str
+    known: Callable[[], list[Known]]
+    """The tasks with their answers, by name."""
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,21 @@ import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ..benchmarks import BENCHMARKS
+from ..benchmarks import BENCHMARKS, TASK_BENCHMARKS
 from ..benchmarks.preset import Benchmark, Case
 from ..config import whole_number
 from ..errors import ConfigError
 from ..evaluation import Row, evaluate, result_file
 from ..files import check_writable, write_json
 from ..kernels.dispatch import Noise
+from ..kernels.precision import Precision
 from ..model import Model, check_noise, load
 from ..names import nearest
 from ..thinking import outcomes
 from ..thinking.pruning import Pruning
 from ..thinking.schedule import PAPER, RELEASED, Schedule
 from ..thinking.think import Rest
+from . import eval_tasks
 from .arguments import option
 from .console import Console
 
@@ -63,6 +65,8 @@ class Eval:
     """Kicks as in the pruning study: 0.1 0.2 0.3 0.25 in its released code, 0.2 0.8 0.1 0.25 in the paper."""
     rest: bool = False
     """Stop a thought that is over, in which no number would change by more than 1e-5; saves time."""
+    precision: Precision = "float32"
+    """Of matrix products; on a GPU, less of it is faster."""
     prune: Annotated[int, tyro.conf.arg(metavar="1|2|4|8")] = 1
     """Cut the steps into so many segments and halve the trials between them."""
     prune_rule: Literal["confidence", "niches"] = "confidence"
@@ -76,7 +80,9 @@ class Eval:
     per_board: bool = False
     """Show a line for every board."""
     limit: Annotated[int | None, option("INT", "the case's")] = None
-    """Measure only the first so many boards."""
+    """Measure only the first so many boards or tasks."""
+    guesses: Annotated[_Several[Path], option("DIR [DIR ...]", "runs/BENCHMARK-guesses")] = ()
+    """For tasks: where guesses are kept; without --model those in several folders are scored together."""
     seed: int = 0
     """Another seed, another set of random thoughts."""
     out: Annotated[Path | None, option("PATH", "results/BENCHMARK.json in this folder")] = None
@@ -92,9 +98,14 @@ class Eval:
             _list_benchmarks()
             return 0
         if self.benchmark is None:
-            raise ConfigError(f"Name a benchmark to measure: {', '.join(BENCHMARKS)}.")
+            raise ConfigError(f"Name a benchmark to measure: {', '.join([*BENCHMARKS, *TASK_BENCHMARKS])}.")
+        if self.benchmark in TASK_BENCHMARKS:
+            folders = list(chain.from_iterable(self.guesses))
+            return eval_tasks.run(
+                self.benchmark, self.model, folders, self.limit, self.seed, self.out, self.as_json
+            )
         if self.benchmark not in BENCHMARKS:
-            raise ConfigError(nearest("benchmark", self.benchmark, BENCHMARKS))
+            raise ConfigError(nearest("benchmark", self.benchmark, [*BENCHMARKS, *TASK_BENCHMARKS]))
         benchmark = BENCHMARKS[self.benchmark]
         cases = self._cases(benchmark)
         model = load(self.model or benchmark.model)
@@ -156,6 +167,7 @@ class Eval:
                 noise=self._noise(steps),
                 rest=Rest() if self.rest else None,
                 tell=lambda _, steps: progress.advance(task, steps),
+                precision=self.precision,
                 prune=Pruning(self.prune, self.prune_rule, shared=self.shared_start),
                 until_verified=self.until_verified,
                 depths=tuple(chain.from_iterable(self.depths)),
@@ -231,6 +243,8 @@ def _list_benchmarks() -> None:
     for benchmark in BENCHMARKS.values():
         for case in (*benchmark.cases, *benchmark.more):
             view.add_row(benchmark.name, case.name, f"{case.count:,}", f"{case.steps:,}", case.source)
+    for benchmark in TASK_BENCHMARKS.values():
+        view.add_row(benchmark.name, "", "", "", benchmark.about)
     console = Console()
     console.print(view)
     console.print("\nSizes of maze-ood are chosen with --size, other cases with --case.", highlight=False)

@@ -56,7 +56,7 @@ def gather() -> dict[str, Any]:
                 "name": name,
                 "puzzle": model.puzzle,
                 "size": model.size,
-                "parameters": rule.count(model.automaton.step, model.size),
+                "parameters": rule.count_all(model.automaton, model.size),
                 "paths": [asdict(verdict) for verdict in verdicts(model.automaton.step)],
             }
         )

@@ -16,17 +16,26 @@ from rich.table import Table
 
 from .. import api, benchmarks
 from ..errors import ConfigError
+from ..tasks.recipe import PairRecipe
 from ..training.interrupt import Stopped
 from ..training.recipe import Recipe
 from .arguments import option
 from .console import Console
 
 
-def _changes(kind: type) -> type:
-    """The dataclass `kind` with every field optional: None keeps what the preset has."""
+def _changes(kind: type, other: type | None = None) -> type:
+    """The dataclass `kind` with every field optional, and with those that only `other` has.
+
+    None keeps what the preset has.
+    """
     hints, about = typing.get_type_hints(kind), _descriptions(kind)
+    known = list(dataclasses.fields(kind))
+    if other is not None:
+        names = {field.name for field in known}
+        known += [field for field in dataclasses.fields(other) if field.name not in names]
+        hints, about = typing.get_type_hints(other) | hints, _descriptions(other) | about
     fields = []
-    for field in dataclasses.fields(kind):
+    for field in known:
         hint = hints[field.name]
         if dataclasses.is_dataclass(hint):
             part = _changes(typing.cast(type, hint))
@@ -58,12 +67,14 @@ def _metavar(hint: Any) -> str:
     options = typing.get_args(hint)
     if typing.get_origin(hint) is typing.Literal:
         return "|".join(options)
+    if typing.get_origin(hint) is tuple:
+        return "INT [INT ...]"
     if options:
         hint = next(option for option in options if option is not type(None))
     return {int: "INT", float: "FLOAT", bool: "True|False"}[hint]
 
 
-RecipeChanges = _changes(Recipe)
+RecipeChanges = _changes(Recipe, PairRecipe)
 NO_CHANGES = RecipeChanges()
 
 
@@ -92,6 +103,8 @@ class Train:
     """Iterations between two checkpoints: the most that a crash can cost."""
     check_every: int = 500
     """Iterations between two checks on boards that are not trained on."""
+    minutes: Annotated[float | None, option("FLOAT", "to the end")] = None
+    """Save and stop after so many minutes; for ARC."""
     tensorboard: bool = False
     """Also write TensorBoard files into DIR/tensorboard."""
     recipe: RecipeChanges = NO_CHANGES  # type: ignore[valid-type]
@@ -114,6 +127,7 @@ class Train:
                 save_every=self.save_every,
                 check_every=self.check_every,
                 tensorboard=self.tensorboard,
+                **({} if self.minutes is None else {"minutes": self.minutes}),
                 **dict(_given(self.recipe)),
             )
         except Stopped as stopped:

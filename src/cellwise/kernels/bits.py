@@ -18,6 +18,8 @@ START, FIRE, NOISE_WHEN, NOISE_WHERE, NOISE = (np.uint32(n) for n in range(1, 6)
 
 Keys = UInt32[Array, " b"]
 Step = Int32[Array, ""] | Int32[Array, " b"] | int
+Rate = float | int | Float32[Array, "b h w"]
+"""How likely a cell is to fire: one number, or one for each cell."""
 
 
 def mix(word: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
@@ -91,9 +93,19 @@ def normals(words: UInt32[Array, "b n"], channels: int) -> Float32[Array, "b n {
     One hashed word serves two channels (Box-Muller on two 16-bit uniforms), so the largest is 4.85.
     """
     pairs = jnp.arange((channels + 1) // 2, dtype=jnp.uint32) * GOLDEN
-    word = mix(words[:, :, None] + pairs[None, None, :])
+    both = jnp.stack(_two_normals(mix(words[:, :, None] + pairs[None, None, :])), axis=-1)
+    return both.reshape(*words.shape, -1)[:, :, :channels]
+
+
+def normals_channels_first(words: UInt32[Array, "n b"], channels: int) -> Float32[Array, "{channels} n b"]:
+    """The same numbers with the channels first."""
+    pairs = jnp.arange((channels + 1) // 2, dtype=jnp.uint32) * GOLDEN
+    both = jnp.stack(_two_normals(mix(words[None] + pairs[:, None, None])), axis=1)
+    return both.reshape(-1, *words.shape)[:channels]
+
+
+def _two_normals(word: UInt32[Array, "*shape"]) -> tuple[Float32[Array, "*shape"], Float32[Array, "*shape"]]:
     high = ((word >> 16).astype(jnp.float32) + 0.5) * np.float32(2**-16)
     turn = (word & np.uint32(0xFFFF)).astype(jnp.float32) * np.float32(2 * np.pi * 2**-16)
     radius = jnp.sqrt(-2.0 * jnp.log(high))
-    both = jnp.stack([radius * jnp.cos(turn), radius * jnp.sin(turn)], axis=-1)
-    return both.reshape(*words.shape, -1)[:, :, :channels]
+    return radius * jnp.cos(turn), radius * jnp.sin(turn)

@@ -6,20 +6,18 @@ a path can make them where and when it needs them.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float32, Int32
+from jaxtyping import Bool
 
-from . import bits, compact, reference, resident
-from .bits import Keys, Step
+from . import attention, bits, compact, precision, reference, resident, streamed
+from .bits import Keys, Rate, Step
+from .noise import Noise, kicks
+from .precision import Precision
 from .reference import State
 from .spec import StepSpec, Weights
-
-Rate = float | int | Float32[Array, "b h w"]
-"""How likely a cell is to fire: one number, or one for each cell."""
 
 
 @runtime_checkable
@@ -41,44 +39,9 @@ class Path(Protocol):
         """The state after one step, without noise."""
         ...
 
-    def kick(self, spec: StepSpec, state: State, plan: Any, keys: Keys, step: Step, noise: "Noise") -> State:
+    def kick(self, spec: StepSpec, state: State, plan: Any, keys: Keys, step: Step, noise: Noise) -> State:
         """The state after the noise that follows a step."""
         ...
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Kicks that a rollout gets after each step with index below `until` (`None` for all).
-
-    A board is kicked with probability `when`; then each of its cells with probability `where`, by normal
-    numbers times `size` on every entry that is not frozen. Kicked units are not brought back to length one.
-    """
-
-    when: float
-    where: float
-    size: float
-    until: int | None = None
-
-
-def kicks(
-    noise: Noise, channels: int, cells: Int32[Array, "#b n"], keys: Keys, step: Step
-) -> Float32[Array, "b n {channels}"]:
-    """The noise of one step for the given cells of every board, frozen entries included."""
-    board = bits.chance(bits.at_step(keys, bits.NOISE_WHEN, step), noise.when)
-    if noise.until is not None:
-        board = board & (jnp.asarray(step).reshape(-1) < noise.until)
-
-    def some() -> Array:
-        where = bits.chance(bits.at_cells(bits.at_step(keys, bits.NOISE_WHERE, step), cells), noise.where)
-        words = bits.at_cells(bits.at_step(keys, bits.NOISE, step), cells)
-        kicked = (where & board[:, None])[:, :, None]
-        return jnp.where(kicked, noise.size * bits.normals(words, channels), 0.0)
-
-    def none() -> Array:
-        return jnp.zeros((len(keys), cells.shape[1], channels), jnp.float32)
-
-    # Making normal numbers costs as much as a step, so it is skipped when no board of the batch is kicked.
-    return jax.lax.cond(jnp.any(board), some, none)
 
 
 @dataclass(frozen=True)
@@ -189,10 +152,111 @@ class Resident:
         return resident.Call(spec, float(rate), noise, exact_products(), keep)
 
 
+@dataclass(frozen=True)
+class Attention:
+    """Every cell of rules with attention, whole rollouts at a time, channels first.
+
+    `form` is how the neighbours are weighed and `unroll` how many steps of a loop are written out; without
+    them it is what suits the device and the size of the boards.
+    """
+
+    form: attention.Form | None = None
+    unroll: int | None = None
+    name: str = "attention"
+    bf16: ClassVar = True
+    """It multiplies bfloat16 if asked; paths that do not say so multiply something better."""
+
+    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> Array:
+        """Which cells are given."""
+        return given
+
+    def step(
+        self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
+    ) -> State:
+        """One step of every cell."""
+        call = self.call(spec, state.shape, rate, None, steps=1)
+        return attention.trajectory(call, weights, state, attention.boards(call, plan, keys, step, rate))[1]
+
+    def kick(self, spec: StepSpec, state: State, plan: Array, keys: Keys, step: Step, noise: Noise) -> State:
+        """Noise on every entry that is not frozen."""
+        return Reference().kick(spec, state, plan, keys, step, noise)
+
+    def call(
+        self,
+        spec: StepSpec,
+        shape: tuple[int, ...],
+        rate: Rate,
+        noise: Noise | None,
+        steps: int = 0,
+        answers: tuple[int, int] | None = None,
+    ) -> attention.Call:
+        """What a rollout of such states is compiled for; `steps` and `answers` if it is learnt from."""
+        size = (shape[1], shape[2])
+        form, unroll = attention.suitable(size, steps)
+        return attention.Call(
+            spec,
+            self.form or form,
+            precision.current(),
+            size,
+            float(rate) if isinstance(rate, float | int) else None,
+            noise,
+            self.unroll or unroll,
+            steps,
+            answers,
+        )
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Every cell of rules with attention on a Hopper GPU, all steps of a rollout in one launch.
+
+    It rounds the factors of products to bf16. Where that is not asked for, and for a single step or cells
+    with rates of their own, `otherwise` takes its place.
+    """
+
+    name: str = "streamed"
+    bf16: ClassVar = True
+
+    @property
+    def otherwise(self) -> Attention:
+        """The path for all else; it makes the same plan."""
+        return Attention()
+
+    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> Array:
+        """Which cells are given."""
+        return given
+
+    def step(
+        self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
+    ) -> State:
+        """One step of every cell."""
+        return self.otherwise.step(spec, weights, state, plan, keys, step, rate)
+
+    def kick(self, spec: StepSpec, state: State, plan: Array, keys: Keys, step: Step, noise: Noise) -> State:
+        """Noise on every entry that is not frozen."""
+        return self.otherwise.kick(spec, state, plan, keys, step, noise)
+
+    def takes(self, rate: Rate) -> bool:
+        """Whether many steps at this rate go in one launch."""
+        return isinstance(rate, float | int) and precision.current() == "bf16"
+
+    def call(
+        self,
+        spec: StepSpec,
+        shape: tuple[int, ...],
+        rate: Rate,
+        noise: Noise | None,
+        steps: int = 0,
+        answers: tuple[int, int] | None = None,
+    ) -> streamed.Call:
+        """What the kernel is compiled for; `steps` and `answers` if it is learnt from."""
+        assert isinstance(rate, float | int)
+        return streamed.Call(spec, (shape[1], shape[2]), float(rate), noise, steps, answers)
+
+
 def exact_products() -> bool:
-    """Whether float32 products must be as good as float32, by `jax.default_matmul_precision`."""
-    chosen = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
-    return str(chosen).lower() in ("highest", "float32", "high", "tensorfloat32_x3", "tf32_tf32_f32_x3")
+    """Whether float32 products must be as good as float32."""
+    return precision.current() == "float32"
 
 
 @dataclass(frozen=True)
@@ -214,19 +278,49 @@ def compact_refusal(spec: StepSpec) -> str | None:
     return None
 
 
+def attention_refusal(spec: StepSpec) -> str | None:
+    """Why `Attention` cannot run this rule, or None."""
+    return attention.refusal(spec)
+
+
 def resident_refusal(spec: StepSpec) -> str | None:
     """Why `Resident` cannot run this rule here, or None."""
     return compact_refusal(spec) or resident.refusal(spec)
 
 
+def streamed_refusal(spec: StepSpec) -> str | None:
+    """Why `Streamed` does not run this rule here and now, or None."""
+    if reason := streamed.refusal(spec):
+        return reason
+    if precision.current() != "bf16":
+        return "it rounds factors of products to bf16, which was not asked for"
+    return None
+
+
 def verdicts(spec: StepSpec) -> list[Verdict]:
     """Every path with its reason for refusing this rule, in the order of preference."""
-    refusals = {"resident": resident_refusal, "compact": compact_refusal}
+    refusals = {
+        "resident": resident_refusal,
+        "compact": compact_refusal,
+        "streamed": streamed_refusal,
+        "attention": attention_refusal,
+    }
     return [Verdict(name, refusal(spec)) for name, refusal in refusals.items()] + [Verdict("reference", None)]
 
 
-def choose(spec: StepSpec, free: int) -> Path:
-    """The fastest path for this rule on boards with at most `free` cells that are not given."""
-    if compact_refusal(spec) is None:
-        return (Compact if resident_refusal(spec) else Resident)(max(free, 1))
-    return Reference()
+def runnable(spec: StepSpec, free: int) -> list[Path]:
+    """The paths that can run this rule on boards with at most `free` cells that are not given, best first."""
+    made: dict[str, Path] = {
+        "resident": Resident(max(free, 1)),
+        "compact": Compact(max(free, 1)),
+        "streamed": Streamed(),
+        "attention": Attention(),
+        "reference": Reference(),
+    }
+    return [made[verdict.path] for verdict in verdicts(spec) if verdict.reason is None]
+
+
+def choose(spec: StepSpec, free: int, exactly: Precision) -> Path:
+    """The fastest of them for products of this precision."""
+    with precision.products(exactly):
+        return runnable(spec, free)[0]

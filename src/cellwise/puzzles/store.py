@@ -29,6 +29,8 @@ from rich.progress import (
 from ..errors import ConfigError, DataError
 from ..files import explained, read_bytes, sha256_of, write_json, written_atomically
 from . import archive, catalog
+from .arc import Known
+from .arc_pairs import Pairs
 from .board import Boards
 from .catalog import Dataset, File, Split
 from .download import discard, download
@@ -157,6 +159,29 @@ def load(
     name: str, split: str, size: int | None = None, limit: int | None = None, training: bool = False
 ) -> Boards:
     """The first `limit` boards of a split; with `training`, only if a model may learn from them."""
+    boards = _load(name, split, size, limit, training)
+    if not isinstance(boards, Boards):
+        raise ConfigError(f"{name} holds tasks and no boards; see `cellwise data list` for others.")
+    return boards
+
+
+def load_pairs(name: str, split: str, limit: int | None = None, training: bool = False) -> Pairs:
+    """The first `limit` pairs of a split that holds pairs of grids."""
+    pairs = _load(name, split, None, limit, training)
+    if not isinstance(pairs, Pairs):
+        raise ConfigError(f"{name} holds no pairs of grids; see `cellwise data list` for others.")
+    return pairs
+
+
+def load_tasks(name: str, split: str, limit: int | None = None, training: bool = False) -> list[Known]:
+    """The first `limit` tasks of a split, with their answers."""
+    tasks = _load(name, split, None, limit, training)
+    if not isinstance(tasks, list):
+        raise ConfigError(f"{name} holds no tasks; see `cellwise data list` for others.")
+    return tasks
+
+
+def _load(name: str, split: str, size: int | None, limit: int | None, training: bool) -> Any:
     dataset = catalog.find(name)
     part = dataset.split(split, None if dataset.made else size)
     if training and not part.trainable:

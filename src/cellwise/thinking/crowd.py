@@ -18,6 +18,7 @@ from ..automaton import layout, rollout
 from ..automaton.layout import Automaton
 from ..kernels import bits
 from ..kernels.dispatch import Noise, Path
+from ..kernels.precision import Precision, products
 from ..kernels.reference import State
 from ..kernels.spec import Weights
 from .mind import Mind
@@ -96,14 +97,13 @@ class Crowd:
             path=mind.path,
             rate=mind.rate,
             noise=mind.noise,
-            precision=mind.precision,
             block=self.block,
+            precision=mind.precision,
         )
 
     def read(self, count: int) -> tuple[UInt8[np.ndarray, "k h w"], Float32[np.ndarray, "k h w"]]:
         """What the cells at the first `count` places say and how sure they are."""
-        mind = self.mind
-        grid, cells = _read(mind.weights, self.state, automaton=mind.automaton, precision=mind.precision)
+        grid, cells = _read(self.mind.weights, self.state, automaton=self.mind.automaton)
         return np.asarray(grid)[:count], np.asarray(cells)[:count]
 
     def unrest(self, steps: Int32[np.ndarray, " k"]) -> Float32[np.ndarray, " k"]:
@@ -118,8 +118,8 @@ class Crowd:
             at,
             automaton=mind.automaton,
             path=mind.path,
-            precision=mind.precision,
             block=self.block,
+            precision=mind.precision,
         )
         return np.asarray(change)[: len(steps)]
 
@@ -159,7 +159,7 @@ def _part(array: Array, number: Array, block: int) -> Array:
 
 @partial(
     jax.jit,
-    static_argnames=("automaton", "path", "rate", "noise", "precision", "block"),
+    static_argnames=("automaton", "path", "rate", "noise", "block", "precision"),
     donate_argnames=("state",),
 )
 def _advance(
@@ -175,8 +175,8 @@ def _advance(
     path: Path,
     rate: float,
     noise: Noise | None,
-    precision: str,
     block: int,
+    precision: Precision,
 ) -> State:
     def moved(state: State, given: Array, keys: Array, first: Array) -> State:
         plan = path.plan(automaton.step, given)
@@ -188,19 +188,19 @@ def _advance(
         parts = (_part(array, number, block) for array in (state, given, keys, first))
         return jax.lax.dynamic_update_slice_in_dim(state, moved(*parts), number * block, axis=0)
 
-    with jax.default_matmul_precision(precision):
+    with products(precision):
         if len(state) == block:
             return moved(state, given, keys, first)
         return jax.lax.fori_loop(jnp.int32(0), blocks, body, state)
 
 
-@partial(jax.jit, static_argnames=("automaton", "precision"))
-def _read(weights: Weights, state: State, *, automaton: Automaton, precision: str) -> tuple[Array, Array]:
-    with jax.default_matmul_precision(precision):
+@partial(jax.jit, static_argnames=("automaton",))
+def _read(weights: Weights, state: State, *, automaton: Automaton) -> tuple[Array, Array]:
+    with products("float32"):
         return layout.read(automaton.layout, weights, state)
 
 
-@partial(jax.jit, static_argnames=("automaton", "path", "precision", "block"))
+@partial(jax.jit, static_argnames=("automaton", "path", "block", "precision"))
 def _change(
     state: State,
     weights: Weights,
@@ -210,8 +210,8 @@ def _change(
     *,
     automaton: Automaton,
     path: Path,
-    precision: str,
     block: int,
+    precision: Precision,
 ) -> Float32[Array, " b"]:
     def change(parts: tuple[Array, ...]) -> Array:
         state, given, keys, steps = parts
@@ -219,7 +219,7 @@ def _change(
         after = path.step(automaton.step, weights, state, plan, keys, steps, 1.0)
         return jnp.max(jnp.abs(after - state), axis=(1, 2, 3))
 
-    with jax.default_matmul_precision(precision):
+    with products(precision):
         everything = (state, given, keys, steps)
         split = jax.tree.map(lambda array: array.reshape(-1, block, *array.shape[1:]), everything)
         return jax.lax.map(change, split).reshape(-1)

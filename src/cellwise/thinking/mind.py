@@ -15,6 +15,7 @@ from ..automaton.layout import Automaton
 from ..kernels import bits
 from ..kernels.bits import Keys
 from ..kernels.dispatch import Noise, Path, choose
+from ..kernels.precision import Precision, products
 from ..kernels.reference import State
 from ..kernels.spec import Weights
 
@@ -23,9 +24,6 @@ CELLS_AT_ONCE = 8192
 
 NUMBERS_AT_ONCE = 2**30
 """The most numbers in an array on any other device; four gigabytes of them."""
-
-PRECISION = "highest"
-"""Products are taken in full float32, also where a device would rather round their factors."""
 
 
 class Thought(NamedTuple):
@@ -45,7 +43,9 @@ class Mind:
     path: Path
     rate: float
     noise: Noise | None
-    precision: str = PRECISION
+    precision: Precision = "float32"
+    """Float32 unless asked otherwise, on every device: a thought is to be the same thought everywhere, and
+    thousands of steps make much of a rounded factor."""
 
     def boards_at_once(self, n: int, size: tuple[int, int]) -> int:
         """How many of `n` boards to think about together, so that all blocks are about as large."""
@@ -80,6 +80,7 @@ class Mind:
             path=self.path,
             rate=self.rate,
             noise=self.noise,
+            precision=self.precision,
         )
         return thought._replace(state=state)
 
@@ -88,8 +89,8 @@ class Mind:
 
         Where this is nothing but rounding, no firing order can lead anywhere else: the thought is over.
         """
-        change = _change(self.weights, thought, jnp.int32(step), automaton=self.automaton, path=self.path)
-        return np.asarray(change)
+        how: Any = {"automaton": self.automaton, "path": self.path, "precision": self.precision}
+        return np.asarray(_change(self.weights, thought, jnp.int32(step), **how))
 
     def read(self, thought: Thought) -> tuple[UInt8[np.ndarray, "b h w"], Float32[np.ndarray, "b h w"]]:
         """What the cells say and how sure they are."""
@@ -105,7 +106,9 @@ def _begin(
     return Thought(state, path.plan(automaton.step, given), keys)
 
 
-@partial(jax.jit, static_argnames=("automaton", "path", "rate", "noise"), donate_argnames=("state",))
+@partial(
+    jax.jit, static_argnames=("automaton", "path", "rate", "noise", "precision"), donate_argnames=("state",)
+)
 def _advance(
     state: State,
     weights: Weights,
@@ -118,25 +121,26 @@ def _advance(
     path: Path,
     rate: float,
     noise: Noise | None,
+    precision: Precision,
 ) -> State:
-    with jax.default_matmul_precision(PRECISION):
+    with products(precision):
         return rollout.rollout(
             automaton.step, weights, state, plan, keys, first, steps, path=path, rate=rate, noise=noise
         )
 
 
-@partial(jax.jit, static_argnames=("automaton", "path"))
+@partial(jax.jit, static_argnames=("automaton", "path", "precision"))
 def _change(
-    weights: Weights, thought: Thought, step: Array, *, automaton: Automaton, path: Path
+    weights: Weights, thought: Thought, step: Array, *, automaton: Automaton, path: Path, precision: Precision
 ) -> Float32[Array, " b"]:
-    with jax.default_matmul_precision(PRECISION):
+    with products(precision):
         after = path.step(automaton.step, weights, thought.state, thought.plan, thought.keys, step, 1.0)
     return jnp.max(jnp.abs(after - thought.state), axis=(1, 2, 3))
 
 
 @partial(jax.jit, static_argnames=("automaton",))
 def _read(weights: Weights, state: State, automaton: Automaton) -> tuple[Array, Array]:
-    with jax.default_matmul_precision(PRECISION):
+    with products("float32"):
         return layout.read(automaton.layout, weights, state)
 
 
@@ -146,8 +150,9 @@ def prepare(
     given: Bool[np.ndarray, "n h w"],
     rate: float,
     noise: Noise | None,
+    precision: Precision = "float32",
 ) -> Mind:
     """A mind for these boards, by the fastest path that can run it."""
     free = int((~given).sum((1, 2)).max(initial=0))
     arrays = {name: jnp.asarray(weight) for name, weight in weights.items()}
-    return Mind(automaton, arrays, choose(automaton.step, free), rate, noise)
+    return Mind(automaton, arrays, choose(automaton.step, free, precision), rate, noise, precision)

@@ -12,6 +12,7 @@ from ..automaton import layout, rollout
 from ..automaton.layout import Automaton
 from ..kernels import bits, dispatch
 from ..kernels.dispatch import Path
+from ..kernels.precision import products
 from ..kernels.spec import Weights
 from ..puzzles.board import Boards
 from .job import Check, Job
@@ -27,16 +28,17 @@ def solve_check(job: Job, check: Check, weights: Weights) -> tuple[float, float]
 
     Boards start from the same noise each time, so that what changes between checks is the rule.
     """
-    cells, boards = _solve(
-        weights,
-        jnp.asarray(check.boards.target),
-        jnp.asarray(check.boards.given),
-        jnp.int32(check.steps),
-        jnp.uint32(job.seed),
-        automaton=job.automaton,
-        path=dispatch.choose(job.automaton.step, most_free(check.boards)),
-        rate=job.recipe.fire_rate,
-    )
+    with products(job.recipe.precision):
+        cells, boards = _solve(
+            weights,
+            jnp.asarray(check.boards.target),
+            jnp.asarray(check.boards.given),
+            jnp.int32(check.steps),
+            jnp.uint32(job.seed),
+            automaton=job.automaton,
+            path=dispatch.choose(job.automaton.step, most_free(check.boards), job.recipe.precision),
+            rate=job.recipe.fire_rate,
+        )
     return float(np.asarray(cells)), float(np.asarray(boards))
 
 

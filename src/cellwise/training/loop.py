@@ -15,6 +15,7 @@ from rich.console import Console
 from ..automaton import rule
 from ..errors import ConfigError, RunError
 from ..kernels import dispatch
+from ..kernels.precision import products
 from ..model import Model
 from ..puzzles.equivalence import fingerprints
 from . import folder as folders
@@ -25,7 +26,7 @@ from .interrupt import Stopped, deferred
 from .job import Job
 from .pool import Data
 from .progress import Display, say
-from .settings import describe, first_difference, identity, moved
+from .settings import describe, first_difference, identity, moved, up_to_date
 from .step import Report, Run, first_run, iterate
 from .tensors import first_infinite, from_tensors, to_tensors
 
@@ -55,8 +56,7 @@ def train(
     if tensorboard:
         summary_writer()
     console = console or Console(stderr=True)
-    precision = str(jax.config.jax_default_matmul_precision or "highest")  # type: ignore[attr-defined]
-    config = describe(job, command or f"cellwise train {job.name}", precision)
+    config = describe(job, command or f"cellwise train {job.name}")
     if resume:
         config = _settings_of_run(folder, config, console)
     elif folders.holds_run(folder):
@@ -65,7 +65,7 @@ def train(
             if not folders.is_complete(folder)
             else f"{folder} already holds a run that is complete; choose another folder."
         )
-    with folders.opened(folder) as files, jax.default_matmul_precision(precision):
+    with folders.opened(folder) as files, products("float32"):  # What thinks has the recipe's precision.
         if not resume:
             folders.write_config(folder, config)
         session = _Session(job, files, config, console)
@@ -80,7 +80,7 @@ def train(
 def _settings_of_run(folder: Path, config: dict[str, Any], console: Console) -> dict[str, Any]:
     """The settings of the run in `folder`, if `config` agrees with them."""
     old = folders.read_config(folder)
-    if difference := first_difference(old, config):
+    if difference := first_difference(up_to_date(old), config):
         name, before, after = difference
         raise RunError(
             f"Cannot resume {folder}: {name} is {before} there and {after} here; "
@@ -108,7 +108,7 @@ class _Session:
     def go_on(self, log_every: int, save_every: int, check_every: int, tensorboard: bool) -> None:
         """Trains to the end."""
         job, total = self.job, self.job.recipe.steps
-        path = dispatch.choose(job.automaton.step, most_free(job.boards))
+        path = dispatch.choose(job.automaton.step, most_free(job.boards), job.recipe.precision)
         advance = partial(
             iterate,
             fixed=self.fixed,

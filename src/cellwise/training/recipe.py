@@ -5,6 +5,7 @@ from typing import Literal
 
 from ..errors import ConfigError
 from ..kernels.dispatch import Noise
+from ..kernels.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class Recipe:
     """Decoupled decay of every trained number."""
     average: float = 0.999
     """Memory of the running average of the weights, which is what is evaluated."""
+    precision: Precision = "float32"
+    """Of matrix products; sums, states and gradients are float32 at any."""
     microbatch: int = 0
     """Boards computed together, or 0 for as many as suit the device; changes results only by rounding."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import environment
 from ..config import to_json
+from ..kernels.precision import JAX_NAMES, named
 from .folder import FORMAT, digest_of
 from .job import Job
 
@@ -17,7 +18,7 @@ SETTLED = ("job", "puzzle", "seed", "size", "recipe", "automaton", "boards_sha25
 _ABSENT = "absent"
 
 
-def describe(job: Job, command: str, precision: str) -> dict[str, Any]:
+def describe(job: Job, command: str) -> dict[str, Any]:
     """The `config.json` of a run that starts now on this machine."""
     return {
         "format": FORMAT,
@@ -35,13 +36,21 @@ def describe(job: Job, command: str, precision: str) -> dict[str, Any]:
         "versions": environment.versions(),
         "commit": environment.commit(),
         "device": environment.device(),
-        "matmul_precision": precision,
+        "matmul_precision": JAX_NAMES[job.recipe.precision],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
+def up_to_date(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an older run as they would be written today: the precision is now a recipe's."""
+    recipe = config.get("recipe")
+    if not isinstance(recipe, dict) or "precision" in recipe:
+        return config
+    return config | {"recipe": recipe | {"precision": named(config.get("matmul_precision", "highest"))}}
+
+
 def identity(config: dict[str, Any]) -> str:
-    """A digest of the settled fields, which ties a checkpoint to its run."""
+    """A digest of the settled fields as they were written, which ties a checkpoint to its run."""
     settled = {name: config[name] for name in SETTLED}
     return hashlib.sha256(json.dumps(settled, sort_keys=True).encode()).hexdigest()
 

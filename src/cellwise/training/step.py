@@ -14,6 +14,7 @@ from ..automaton.layout import Automaton
 from ..kernels import bits
 from ..kernels.bits import Keys
 from ..kernels.dispatch import Path
+from ..kernels.precision import products
 from ..kernels.reference import State
 from ..kernels.spec import Weights
 from .optimiser import learning_rate, optimiser
@@ -80,7 +81,8 @@ def iterate(
 
     begin_at = jax.random.randint(windows, (recipe.batch,), 0, recipe.rollout - recipe.chunk + 1)
     think = partial(_think, recipe=recipe, automaton=automaton, path=path, fixed=fixed)
-    loss, gradient, state, pooled = _in_blocks(think, recipe, run.weights, batch, keys, begin_at)
+    with products(recipe.precision):
+        loss, gradient, state, pooled = _in_blocks(think, recipe, run.weights, batch, keys, begin_at)
 
     with jax.numpy_dtype_promotion("standard"):  # optax mixes Python and array numbers
         updates, optimiser_state = optimiser(recipe).update(gradient, run.optimiser, run.weights)
