@@ -1,8 +1,10 @@
 """Evaluations of many trials: what is kept, what curves say, resuming, and boards that are left out."""
 
 import dataclasses
+import importlib.util
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,6 +80,22 @@ def test_one_evaluation_gives_all_curves(model, tmp_path):
     assert sum(count for count, _ in row["by_grade"].values()) == 6
     shares = [share for _, share in row["by_grade"].values()]
     assert row["mean_of_grades"] == pytest.approx(np.mean(shares))
+
+
+def test_a_page_of_results_is_made_from_the_file_alone(model, tmp_path, monkeypatch):
+    rows = [evaluate(model, CASE, trials=4), evaluate(model, CASE, trials=8, prune=4)]
+    document = evaluation.result_file("maze-hard", model, "cellwise eval maze-hard", rows)
+    (tmp_path / "mine.json").write_text(json.dumps(document))
+    place = Path(__file__).resolve().parents[1] / "tools" / "results_page.py"
+    spec = importlib.util.spec_from_file_location("results_page", place)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    monkeypatch.setattr("sys.argv", ["x", str(tmp_path / "mine.json"), "--out", str(tmp_path / "docs")])
+    tool.main()
+    page = (tmp_path / "docs" / "results.md").read_text()
+    assert (tmp_path / "docs" / "mine.png").stat().st_size > 10_000
+    assert "| size 9 | 6 | not known | 48 | 8 | – | 4, confidence | 0 | **" in page
+    assert f"**{100 * rows[0]['board_accuracy']:.2f} %**" in page
 
 
 def test_until_verified_leaves_early_and_says_what_it_saved(model):

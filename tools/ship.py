@@ -77,10 +77,11 @@ def scores(document: dict[str, Any]) -> list[str]:
         steps = f"{row['steps']:,}"
         if row["stopped_at_rest"]:
             steps = f"at most {steps}, until at rest ({row['mean_steps_taken']:,.0f} on average)"
+        mazes = [f"{100 * row[name]:.2f} %" if name in row else "–" for name in ("optimal", "valid")]
         lines.append(
             f"| {row['boards']:,} {row['data']} | {steps} | {row['trials']}, {row['seed']} "
             f"| {100 * row['board_accuracy']:.2f} % | {100 * low:.2f}–{100 * high:.2f} "
-            f"| {100 * row['optimal']:.2f} % | {100 * row['valid']:.2f} % |"
+            f"| {' | '.join(mazes)} |"
         )
     return lines
 
