@@ -25,7 +25,7 @@ lint: $(VENV)/.lint
 	$(BIN)/pyright
 
 bench: .venv-bench/.ready
-	.venv-bench/bin/python tools/bench_cpu.py --out results/bench-cpu.json
+	.venv-bench/bin/python -m cellwise bench --out results/bench-cpu.json
 
 $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -47,13 +47,19 @@ def entry(file, name, definitions):
     return ctypes.CDLL(str(stem.with_suffix(".so"))).run
 
 
+def poisoned(result):
+    """An array that nothing was written to."""
+    whole = np.issubdtype(result.dtype, np.integer)
+    return np.full(result.shape, np.iinfo(result.dtype).max if whole else np.nan, result.dtype)
+
+
 def emulated(kernel, blocks, results, *operands):
     """`launch.launch` without a GPU; results start as NaN, so what a kernel leaves out shows."""
 
     def host(*arrays):
         run = entry(kernel.file, kernel.entry, kernel.definitions)
         ins = [np.ascontiguousarray(array) for array in arrays]
-        outs = [np.full(r.shape, np.nan, r.dtype) for r in results]
+        outs = [poisoned(r) for r in results]
         pointers = (ctypes.c_void_p * (len(ins) + len(outs)))(*(a.ctypes.data for a in ins + outs))
         fibres = kernel.threads * kernel.cluster
         stride = next(n for n in STRIDES if math.gcd(n, fibres) == 1)
@@ -69,4 +75,16 @@ def install(patch, multiprocessors=8):
     """Makes paths that need a GPU run here, until `patch` is undone."""
     patch.setattr(launch, "launch", emulated)
     patch.setattr(launch, "refusal", lambda: None)
+    patch.setattr(launch, "hopper_refusal", lambda: None)
     patch.setattr(launch, "multiprocessors", lambda: multiprocessors)
+
+
+def count(patch):
+    """Notes the kernels that a GPU runs, until `patch` is undone."""
+    launched = launch.launch
+
+    def counted(kernel, *rest):
+        launches.append(kernel)
+        return launched(kernel, *rest)
+
+    patch.setattr(launch, "launch", counted)

@@ -45,7 +45,8 @@ class Oracle(Model):
     def answer(self, board):
         return solve(board) if self.puzzle == "sudoku" else label_bfs(board)
 
-    def solve(self, boards, steps=None, trials=1, seed=0, noise=None, tell=None):
+    def solve(self, boards, steps=None, trials=1, seed=0, noise=None, tell=None, **more):
+        self.more.update(more)
         self.asked.append((steps, trials, seed, noise))
         batch, restore = self.prepared(boards)
         grid = restore(np.stack([self.answer(board) for board in batch]))
@@ -67,9 +68,10 @@ def oracle(monkeypatch):
     def loaded(name):
         model = Oracle(**vars(untrained(loaded.puzzle)))
         object.__setattr__(model, "asked", loaded.asked)
+        object.__setattr__(model, "more", loaded.more)
         return model
 
-    loaded.asked, loaded.puzzle = [], "maze"
+    loaded.asked, loaded.more, loaded.puzzle = [], {}, "maze"
     monkeypatch.setattr(command, "load", loaded)
     return loaded
 

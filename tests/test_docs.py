@@ -141,7 +141,7 @@ def test_shown_commands_parse(page, words):
     definition = getattr(importlib.import_module(f"cellwise.cli.{module}"), kind)
     parsed = parse(definition, f"cellwise {words[0]}", words[1:])
     if words[0] == "train" and not parsed.list:
-        assert parsed.preset in benchmarks.PRESETS
+        assert parsed.preset in {**benchmarks.PRESETS, **benchmarks.PAIR_PRESETS}
     if words[0] == "eval":
         assert parsed.benchmark in benchmarks.BENCHMARKS | benchmarks.TASK_BENCHMARKS  # type: ignore[operator]
     if words[0] in ("solve", "eval") and "--model" not in words and page == "README.md":
@@ -200,9 +200,10 @@ def test_the_tables_are_those_of_the_result_files():
     assert done.returncode == 0, done.stderr
 
 
-def test_every_table_is_in_the_readme():
-    sections = readme_tables.SECTION.findall((ROOT / "README.md").read_text())
-    assert {name for _, name, _, _ in sections} == set(readme_tables.TABLES)
+def test_every_table_is_on_a_page():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    names = [name for page in pages for _, name, _, _ in readme_tables.SECTION.findall(page.read_text())]
+    assert sorted(names) == sorted(readme_tables.TABLES)
 
 
 def test_results_are_those_of_the_shipped_model():
@@ -270,7 +271,7 @@ def test_a_table_without_results_says_so(tmp_path):
 
 
 def test_a_table_nobody_makes_is_refused(tmp_path):
-    with pytest.raises(SystemExit, match=r"^README.md asks for the table 'maze-oud'; known are maze-ood, "):
+    with pytest.raises(SystemExit, match=r"^A page asks for the table 'maze-oud'; known are maze-ood, "):
         readme_tables.filled(README.replace("maze-ood", "maze-oud"), tmp_path)
 
 
@@ -294,6 +295,19 @@ def test_the_spread_over_seeds():
     ]
 
 
+def test_each_training_run():
+    document = seeds() | {"training": [{"seed": n, "iterations": 5000, "seconds": 12.4} for n in (1, 2)]}
+    document["rows"].append({"case": "size 201", "seed": 2, "board_accuracy": 0.5})
+    assert readme_tables.maze_ood_runs(document).splitlines() == [
+        "| seed | iterations | seconds | right of size 59 | right of size 201 |",
+        "| --- | --- | --- | --- | --- |",
+        "| 1 | 5,000 | 12 | 99.00 % | 90.00 % |",
+        "| 2 | 5,000 | 12 | 95.00 % | 50.00 % |",
+        "",
+        "*cpu, 2026-11-18, `python x.py`*",
+    ]
+
+
 def test_seeds_that_were_measured_otherwise_are_not_averaged():
     message = r"^Rows of 'size 59' differ in steps: \[2000, 3000\]; measure them alike\.$"
     with pytest.raises(SystemExit, match=message):
@@ -301,7 +315,7 @@ def test_seeds_that_were_measured_otherwise_are_not_averaged():
 
 
 SPEED = {
-    "command": "python tools/bench_cpu.py",
+    "command": "cellwise bench",
     "date": "2026-11-18",
     "device": "A CPU (x86_64)",
     "cores": 2,
@@ -321,22 +335,25 @@ SPEED = {
 def test_the_speeds():
     row = (
         "| forward | cellwise, compact | mazes of size 59 | **6.35** | 1.500 (1.250–2.000) | {} | "
-        "2026-11-18 | A CPU (x86_64), 2 cores | `python tools/bench_cpu.py` |"
+        "2026-11-18 | A CPU (x86_64), 2 cores | `cellwise bench` |"
     )
     alone = SPEED | {"rows": [{key: value for key, value in SPEED["rows"][0].items() if key != "times_cax"}]}
     assert readme_tables.bench_cpu(SPEED).splitlines()[2:] == [row.format("3.1")]
     assert readme_tables.bench_cpu(alone).splitlines()[2:] == [row.format("–")]
+    other = SPEED["rows"] + [SPEED["rows"][0] | {"rule": "sudoku-ood"}]
+    assert readme_tables.bench_cpu(SPEED | {"rows": other}) == readme_tables.bench_cpu(SPEED)
 
 
 def test_a_quick_benchmark_is_not_shown():
-    quick = SPEED | {"command": "python tools/bench_cpu.py --quick"}
+    quick = SPEED | {"command": "cellwise bench --quick"}
     message = r"^results/bench-cpu\.json was measured with --quick; run make bench for numbers to show\.$"
     with pytest.raises(SystemExit, match=message):
         readme_tables.bench_cpu(quick)
 
 
 def test_the_benchmark_writes_what_the_table_reads():
-    written = (ROOT / "tools" / "bench_cpu.py").read_text()
+    rooms = ("bench/run.py", "cli/bench.py")
+    written = "".join((ROOT / "src" / "cellwise" / room).read_text() for room in rooms)
     (row,) = SPEED["rows"]
     for name in SPEED.keys() | row.keys() | row["seconds"].keys():
         assert f'"{name}"' in written
@@ -348,7 +365,7 @@ def test_check_changes_nothing_and_tells(stale, tmp_path, monkeypatch, capsys):
     page = tmp_path / "README.md"
     page.write_text(README if stale else readme_tables.filled(README, tmp_path))
     before = page.read_text()
-    given = ["readme_tables.py", "--readme", str(page), "--results", str(tmp_path)]
+    given = ["readme_tables.py", "--pages", str(page), "--results", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", [*given, "--check"])
     assert readme_tables.main() == int(stale)
     assert page.read_text() == before

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from cellwise.errors import ConfigError
 from cellwise.model import load
-from cellwise.thinking.think import prepare, think
+from cellwise.thinking.mind import prepare
+from cellwise.thinking.think import think
 from cellwise.training import check, curves, interrupt, loop
 from cellwise.training.folder import read_metrics
 from cellwise.training.interrupt import Stopped

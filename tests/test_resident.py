@@ -41,13 +41,7 @@ def machine(request, monkeypatch):
     if request.param == "gpu":
         if reason := launch.refusal():
             pytest.fail(f"these tests were asked for, but {reason}")
-        launched = launch.launch
-
-        def counted(kernel, *rest):
-            emulated.launches.append(kernel)
-            return launched(kernel, *rest)
-
-        monkeypatch.setattr(launch, "launch", counted)
+        emulated.count(monkeypatch)
     elif emulated.COMPILER is None:
         pytest.skip("there is no C++ compiler (g++ or clang++) to build the emulated kernels with")
     else:

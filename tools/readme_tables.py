@@ -1,10 +1,10 @@
-"""Fills the tables of README.md from the files in results/, so that no number is ever typed.
+"""Fills the tables of README.md and docs/ from the files in results/, so that no number is ever typed.
 
-    python tools/readme_tables.py            # rewrites README.md
+    python tools/readme_tables.py            # rewrites the pages
     python tools/readme_tables.py --check    # exits with 1 if it would change anything
 
-A table stands between `<!-- results:NAME -->` and `<!-- /results -->` and is made from results/NAME.json.
-What has no result file is not shown.
+A table stands between `<!-- results:NAME -->` and `<!-- /results -->` and is made from results/NAME.json;
+of NAME/KIND, the second part says which table. What has no result file is not shown.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SECTION = re.compile(r"(<!-- results:([a-z0-9-]+) -->\n)(.*?)(<!-- /results -->)", re.DOTALL)
+SECTION = re.compile(r"(<!-- results:([a-z0-9-]+(?:/[a-z-]+)?) -->\n)(.*?)(<!-- /results -->)", re.DOTALL)
 PENDING = "*These numbers are being measured.*"
 
 PAPER = {"size 13": (100.0, 300), "size 59": (100.0, 2_000), "size 201": (100.0, 13_000)}
@@ -26,18 +26,18 @@ PAPER = {"size 13": (100.0, 300), "size 59": (100.0, 2_000), "size 201": (100.0,
 Document = dict[str, Any]
 
 
-def filled(readme: str, results: Path) -> str:
-    """The text of the README with every table made anew."""
+def filled(page: str, results: Path) -> str:
+    """The text of a page with every table made anew."""
 
     def table(match: re.Match[str]) -> str:
         begin, name, _, end = match.groups()
         if name not in TABLES:
-            raise SystemExit(f"README.md asks for the table {name!r}; known are {', '.join(TABLES)}.")
-        path = results / f"{name}.json"
+            raise SystemExit(f"A page asks for the table {name!r}; known are {', '.join(TABLES)}.")
+        path = results / f"{name.split('/')[0]}.json"
         body = TABLES[name](json.loads(path.read_text())) if path.exists() else PENDING
         return f"{begin}{body}\n{end}"
 
-    return SECTION.sub(table, readme)
+    return SECTION.sub(table, page)
 
 
 def maze_ood(document: Document) -> str:
@@ -91,6 +91,23 @@ def maze_ood_seeds(document: Document) -> str:
     return markdown([*heads, "date", "device", "command"], rows)
 
 
+def maze_ood_runs(document: Document) -> str:
+    """One row for each training run: how long it took and what it learnt."""
+    cases = list(dict.fromkeys(row["case"] for row in document["rows"]))
+    right = {(row["seed"], row["case"]): percent(row["board_accuracy"]) for row in document["rows"]}
+    heads = ["seed", "iterations", "seconds", *(f"right of {case}" for case in cases)]
+    rows = [
+        [
+            str(run["seed"]),
+            f"{run['iterations']:,}",
+            f"{run['seconds']:.0f}",
+            *(right[run["seed"], case] for case in cases),
+        ]
+        for run in document["training"]
+    ]
+    return f"{markdown(heads, rows)}\n\n*{document['device']}, {document['date']}, `{document['command']}`*"
+
+
 def bench_cpu(document: Document) -> str:
     """One row for each contender, in the order in which they were measured together."""
     if "--quick" in document["command"]:
@@ -99,7 +116,8 @@ def bench_cpu(document: Document) -> str:
         )
     heads = ["task", "contender", "boards", "million cell-steps/s", "seconds, median (min–max)", "× CAX"]
     rows = []
-    for row in document["rows"]:
+    # Older files have no other rule.
+    for row in (row for row in document["rows"] if row.get("rule", "maze-ood") == "maze-ood"):
         seconds = row["seconds"]
         rows.append(
             [
@@ -155,27 +173,32 @@ def markdown(heads: list[str], rows: list[list[str]]) -> str:
 
 TABLES: dict[str, Callable[[Document], str]] = {
     "maze-ood": maze_ood,
+    "maze-ood-401": maze_ood,
     "maze-ood-seeds": maze_ood_seeds,
+    "maze-ood-seeds/runs": maze_ood_runs,
+    "maze-laptop": maze_ood_runs,
     "bench-cpu": bench_cpu,
 }
 
 
 def main() -> int:
-    """Rewrites the README, or says whether it would."""
-    parser = argparse.ArgumentParser(description="Fills the tables of README.md from results/.")
-    parser.add_argument("--check", action="store_true", help="only say whether the README is stale")
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+    """Rewrites the pages, or says whether it would."""
+    parser = argparse.ArgumentParser(description="Fills the tables of README.md and docs/ from results/.")
+    parser.add_argument("--check", action="store_true", help="only say which pages are stale")
+    parser.add_argument(
+        "--pages", type=Path, nargs="+", default=[ROOT / "README.md", *ROOT.glob("docs/*.md")]
+    )
     parser.add_argument("--results", type=Path, default=ROOT / "results")
     asked = parser.parse_args()
-    old = asked.readme.read_text()
-    new = filled(old, asked.results)
-    if new == old:
+    new = {page: filled(page.read_text(), asked.results) for page in asked.pages}
+    stale = [page for page, text in new.items() if text != page.read_text()]
+    if not asked.check:
+        for page in stale:
+            page.write_text(new[page])
         return 0
-    if asked.check:
-        print("README.md differs from results/; run python tools/readme_tables.py.", file=sys.stderr)
-        return 1
-    asked.readme.write_text(new)
-    return 0
+    for page in stale:
+        print(f"{page.name} differs from results/; run python tools/readme_tables.py.", file=sys.stderr)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from .errors import (
 )
 from .kernels.dispatch import Noise
 from .model import Frame, Model, Solution, Trace, load, shipped
+from .thinking.pruning import Pruning
 from .training.recipe import Recipe, Schedule
 from .version import __version__
 
@@ -33,6 +34,7 @@ __all__ = [
     "Model",
     "ModelError",
     "Noise",
+    "Pruning",
     "PuzzleError",
     "Recipe",
     "RunError",

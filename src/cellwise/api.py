@@ -71,9 +71,10 @@ def train(
 
 def find_preset(name: str) -> Preset | PairPreset:
     """The preset of this name."""
-    if name not in list(benchmarks.PRESETS):
-        raise ConfigError(nearest("preset", str(name), benchmarks.PRESETS))
-    return benchmarks.PRESETS[name]
+    known: dict[str, Preset | PairPreset] = {**benchmarks.PRESETS, **benchmarks.PAIR_PRESETS}
+    if name not in list(known):
+        raise ConfigError(nearest("preset", str(name), known))
+    return known[name]
 
 
 def changed(recipe: R, overrides: dict[str, Any]) -> R:

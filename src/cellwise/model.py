@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32, Shaped, UInt8
+from jaxtyping import Bool, Float32, Int32, Shaped, UInt8, UInt64
 from safetensors import SafetensorError
 from safetensors import numpy as tensors
 
@@ -23,7 +23,10 @@ from .kernels.dispatch import Noise
 from .kernels.precision import Precision
 from .puzzles import maze, maze_check, sudoku
 from .puzzles.maze_path import judge
-from .thinking.think import Mind, Patience, Tell, prepare, think
+from .thinking.mind import Mind, prepare
+from .thinking.pruning import Pruning
+from .thinking.seek import Budget, seek
+from .thinking.stream import Puzzles, Tell
 
 Puzzle = Literal["maze", "directed-maze", "sudoku", "arc"]
 """What a model solves: mazes whose two endpoints look alike, mazes with a start and a goal, Sudokus, or ARC
@@ -34,6 +37,7 @@ FORMAT = 1
 LIMIT = 256 * 2**20
 MOST_NOISE = 100
 _MOST_CONTEXTS = 10**6
+TRAINED_ON = "trained_on.u64"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -54,7 +58,9 @@ class Solution:
     """What the cells answered for `n` boards.
 
     `verified` is the verdict of the puzzle's rules and not an opinion of the cells; `confidence` is the mean
-    of `cells`, the confidence of each cell; `steps` is how long the answering trial thought.
+    of `cells`, the confidence of each cell; `steps` is how long the answering trial, number `trial`, thought.
+    A trial of -1 means that the time was over before the board was thought about. `steps_taken` counts the
+    steps of all trials of all boards.
     """
 
     grid: UInt8[np.ndarray, "n h w"]
@@ -62,6 +68,8 @@ class Solution:
     verified: Bool[np.ndarray, " n"]
     steps: Int32[np.ndarray, " n"]
     cells: Float32[np.ndarray, "n h w"]
+    trial: Int32[np.ndarray, " n"] | None = None
+    steps_taken: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,10 @@ class Trace:
 
 @dataclass(frozen=True)
 class Model:
-    """An automaton with its numbers. `size` is the only board size it can work on, or None for any."""
+    """An automaton with its numbers. `size` is the only board size it can work on, or None for any.
+
+    `trained_on` are the fingerprints of the boards it learned from (`puzzles.equivalence`), if known.
+    """
 
     name: str
     puzzle: Puzzle
@@ -94,6 +105,7 @@ class Model:
     fire_rate: float = 0.8
     pace: Pace = Pace()
     provenance: dict[str, Any] = field(default_factory=dict, repr=False)
+    trained_on: UInt64[np.ndarray, " m"] | None = field(default=None, repr=False)
 
     def solve(
         self,
@@ -103,39 +115,48 @@ class Model:
         seed: int = 0,
         noise: Noise | None = None,
         tell: Tell | None = None,
+        *,
+        prune: int | Pruning = 1,
+        until_verified: bool = False,
+        budget: float | int | None = None,
         precision: Precision = "float32",
     ) -> Solution:
         """Solves one board `[h, w]` or a batch `[n, h, w]` of token grids.
 
-        Each trial thinks for at most `steps` steps and stops when its answer is right by the rules and has
-        settled. The first right answer is taken, else the one the cells are surest of. `precision` is that of
-        products; on a GPU, `tf32` and `bf16` are several times faster and think other thoughts.
+        Each trial thinks for at most `steps` steps. The first answer that is right by the rules is taken and
+        ends the thinking about its board; if there is none, the one the cells are surest of. `prune` cuts
+        the steps into so many segments and halves the trials between them. With `until_verified` further
+        trials begin until every board is solved or `budget`, in seconds, is spent.
         """
         trials = whole_number("The number of trials", trials, 1)
         seed = whole_number("The seed", seed, 0, MOST_SEED)
         check_noise(noise)
+        check_budget(budget)
         batch, restore = self.prepared(boards)
         steps = self._steps(steps, batch)
+        pruning = Pruning(prune) if isinstance(prune, int) else prune
+        pruning.check(trials, steps)
         given = self.given(batch)
         mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise, precision)
-        patience = Patience(self.verify, every=max(16, steps // 64))
-        n = len(batch)
-        grid, cells = np.zeros(batch.shape, np.uint8), np.zeros(batch.shape, np.float32)
-        sure, verified, taken = np.full(n, -np.inf, np.float32), np.zeros(n, bool), np.zeros(n, np.int32)
-        for trial in range(trials):
-            todo = np.flatnonzero(~verified).astype(np.int32)
-            if not len(todo):
-                break
-            asked = np.full(len(todo), trial, np.int32)
-            answers = think(mind, batch[todo], given[todo], seed, todo, asked, steps, patience, tell)
-            right = self.verify(batch[todo], answers.grid)
-            mean = answers.cells.mean((1, 2))
-            better = right | (mean > sure[todo])
-            chosen = todo[better]
-            grid[chosen], cells[chosen] = answers.grid[better], answers.cells[better]
-            sure[chosen], taken[chosen] = mean[better], answers.steps[better]
-            verified[todo] |= right
-        return Solution(restore(grid), sure, verified, taken, restore(cells))
+        puzzles = Puzzles(batch, given, np.arange(len(batch), dtype=np.int32))
+        found = seek(
+            mind,
+            puzzles,
+            self.verify,
+            seed,
+            Budget(trials, steps, None if budget is None else float(budget), until_verified),
+            pruning if pruning.segments > 1 else None,
+            tell,
+        )
+        return Solution(
+            restore(found.grid),
+            found.confidence,
+            found.verified,
+            found.steps,
+            restore(found.cells),
+            found.trial,
+            found.effort.taken,
+        )
 
     def watch(
         self,
@@ -198,7 +219,13 @@ class Model:
             )
         try:
             boards = np.asarray(boards)
-        except ValueError:  # Rows of unequal length.
+        except ValueError:
+            shapes = [board.shape for board in boards if isinstance(board, np.ndarray) and board.ndim == 2]
+            if len(shapes) == len(boards):
+                sides = ", ".join(f"{h} x {w}" for h, w in dict.fromkeys(shapes))
+                raise PuzzleError(
+                    f"The boards have several sizes ({sides}); hand over boards of one size at a time."
+                ) from None
             raise PuzzleError("The boards have rows of unequal length; make all rows equally long.") from None
         if boards.ndim not in (2, 3) or boards.dtype.kind not in "iu" or boards.size == 0:
             raise PuzzleError(
@@ -241,7 +268,7 @@ class Model:
         return whole_number("The number of steps", steps, 1)
 
     def save(self, folder: str | Path) -> None:
-        """Writes `model.safetensors` and `config.json`, which names the hash of the former."""
+        """Writes `model.safetensors`, perhaps `trained_on.u64`, and `config.json`, which has their hashes."""
         folder = Path(folder)
         with explained("create the folder", folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -257,6 +284,9 @@ class Model:
             "weights_sha256": sha256_of(folder / "model.safetensors"),
             "provenance": self.provenance,
         }
+        if self.trained_on is not None:
+            write_bytes(folder / TRAINED_ON, np.unique(self.trained_on).astype("<u8").tobytes())
+            config["trained_on_sha256"] = sha256_of(folder / TRAINED_ON)
         write_json(folder / "config.json", config)
 
 
@@ -277,6 +307,14 @@ def check_noise(noise: Noise | None) -> None:
         whole_number("The step until which there is noise", noise.until, 0)
 
 
+def check_budget(seconds: float | int | None) -> None:
+    """Raises ConfigError for a time in which nothing can be done."""
+    if seconds is None:
+        return
+    if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
+        raise ConfigError(f"The budget cannot be {seconds} seconds; choose more than 0, such as 10.")
+
+
 @dataclass(frozen=True)
 class _Config:
     """What `config.json` must hold besides its provenance."""
@@ -289,6 +327,7 @@ class _Config:
     fire_rate: float
     pace: Pace
     weights_sha256: str
+    trained_on_sha256: str | None = None
 
 
 def shipped() -> list[str]:
@@ -341,6 +380,7 @@ def load(name_or_path: str | Path) -> Model:
         fire_rate=config.fire_rate,
         pace=config.pace,
         provenance=provenance if isinstance(provenance, dict) else {},
+        trained_on=_load_trained_on(config, folder),
     )
 
 
@@ -379,6 +419,18 @@ def _check_config(config: _Config, folder: Path) -> None:
         raise ModelError(
             f"{folder / 'config.json'} describes an automaton that cannot exist; get the model folder again."
         )
+
+
+def _load_trained_on(config: _Config, folder: Path) -> UInt64[np.ndarray, " m"] | None:
+    if config.trained_on_sha256 is None:
+        return None
+    data = read_bytes(folder / TRAINED_ON, limit=LIMIT)
+    if hashlib.sha256(data).hexdigest() != config.trained_on_sha256 or len(data) % 8:
+        raise ModelError(
+            f"{folder / TRAINED_ON} is damaged or not the file that config.json names; "
+            "get the model folder again."
+        )
+    return np.frombuffer(data, "<u8").astype(np.uint64)
 
 
 def _load_weights(config: _Config, folder: Path) -> dict[str, Float32[np.ndarray, "..."]]:

@@ -8,11 +8,14 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,10 @@ struct float2 {
 struct float4 {
   float x, y, z, w;
 };
+struct uint4 {
+  uint32_t x, y, z, w;
+};
+inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 template <class T>
@@ -57,12 +64,56 @@ struct Group {
   long generation = 0;
 };
 
+// Products that a warpgroup has begun, and counters that copies arrive at; see hopper.h.
+struct Product {
+  uint64_t a, b;
+  bool from_registers;
+  int rows;
+  float* sums[128];
+  uint32_t factor[128][4];
+};
+struct Warpgroup {
+  Group group{128};
+  std::vector<Product> begun;
+  std::vector<std::map<float*, std::vector<float>>> sums{128};  // Of each thread, until they are waited for.
+  std::vector<size_t> issued = std::vector<size_t>(128);
+  std::vector<bool> fenced = std::vector<bool>(128);
+};
+struct Copy {
+  char* to;
+  const char* from;
+  size_t bytes;
+};
+struct Counter {
+  int arrivals, missing;
+  long bytes = 0;
+  uint32_t phase = 0;
+  std::vector<Copy> copies;
+};
+
+// What the threads of a block share. Memory begins 16 bytes after a multiple of 1,024, so that nothing else is
+// aligned by accident.
+struct Block {
+  std::vector<char> room;
+  char* origin;
+  std::map<int, Group> some;
+  std::map<const void*, Counter> counters;
+  std::vector<Warpgroup> warpgroups;
+
+  Block(size_t floats, int threads) : room(4 * floats + 2048), warpgroups((threads + 127) / 128) {
+    origin = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(room.data()) + 1023) / 1024 * 1024);
+    std::fill_n(memory(), floats, NAN);
+  }
+  float* memory() { return reinterpret_cast<float*>(origin + 16); }
+};
+
 struct Fibre {
   ucontext_t context;  // To begin with; from then on jumps, which cost no system call.
   jmp_buf here;
   bool begun = false;
   std::vector<char> stack;
   Dim thread, block;
+  Block* own;
   float* shared;
   Group *warp, *cta, *cluster;
   int lane;
@@ -106,7 +157,8 @@ inline void launch(int grid, int threads, int cluster, size_t shared_floats, siz
   body = kernel;
   for (int first = 0; first < grid; first += cluster) {
     std::vector<Fibre> fibres(cluster * threads);
-    std::vector<std::vector<float>> memory(cluster, std::vector<float>(shared_floats, NAN));
+    std::vector<std::unique_ptr<Block>> blocks;
+    for (int i = 0; i < cluster; i++) blocks.push_back(std::make_unique<Block>(shared_floats, threads));
     std::vector<Group> warps(cluster * threads / 32, {32}), ctas(cluster, {threads});
     std::vector<std::vector<float>> exchange(warps.size(), std::vector<float>(32 * 10));
     Group all{cluster * threads};
@@ -115,7 +167,8 @@ inline void launch(int grid, int threads, int cluster, size_t shared_floats, siz
       f.stack.resize(128 << 10);
       f.thread = {unsigned(i % threads), 0, 0};
       f.block = {unsigned(first + i / threads), 0, 0};
-      f.shared = memory[i / threads].data();
+      f.own = blocks[i / threads].get();
+      f.shared = f.own->memory();
       f.warp = &warps[i / 32];
       f.cta = &ctas[i / threads];
       f.cluster = &all;
@@ -178,3 +231,20 @@ inline void emulated_mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (
   }
   __syncwarp();
 }
+
+// The value of the lane whose number differs in these bits.
+inline float __shfl_xor_sync(uint32_t, float x, int bits) {
+  emulator::Fibre* f = emulator::current;
+  f->exchange[10 * f->lane] = x;
+  __syncwarp();
+  const float other = f->exchange[10 * (f->lane ^ bits)];
+  __syncwarp();
+  return other;
+}
+
+inline void sincospif(float x, float* sine, float* cosine) {
+  *sine = std::sin(M_PI * x);
+  *cosine = std::cos(M_PI * x);
+}
+
+#include "hopper.h"

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float32, Int32
 
-from ..kernels import attention, resident
+from ..kernels import attention, resident, streamed
 from ..kernels.bits import Keys, Step
-from ..kernels.dispatch import Attention, Noise, Path, Rate, Resident
+from ..kernels.dispatch import Attention, Noise, Path, Rate, Resident, Streamed
 from ..kernels.reference import State
 from ..kernels.spec import StepSpec, Weights
 
@@ -55,6 +55,11 @@ def rollout(
     if isinstance(path, Resident) and path.takes(rate):
         call = path.call(spec, rate, noise)
         return resident.rollout(call, weights, state, plan, keys, first, steps)
+    if isinstance(path, Streamed):
+        if path.takes(rate):
+            streaming = path.call(spec, state.shape, rate, noise)
+            return streamed.rollout(streaming, weights, state, plan, keys, first, steps)
+        path = path.otherwise
     if isinstance(path, Attention):
         call = path.call(spec, state.shape, rate, noise)
         return attention.rollout(call, weights, state, attention.boards(call, plan, keys, first, rate), steps)
@@ -91,9 +96,17 @@ def learn(
     if isinstance(path, Resident) and path.learns(spec, plan, rate):
         call = path.call(spec, rate, noise, keep=steps)
         return _learn_in_one(call, weights, state, plan, keys, first, target, channel=channel, judged=judged)
+    last = channel + target.shape[-1]
+    answers = (channel, last) if judged == "all" else None
+    if isinstance(path, Streamed):
+        if path.takes(rate):
+            streaming = path.call(spec, state.shape, rate, noise, steps, answers)
+            seen, state = streamed.trajectory(streaming, weights, state, plan, keys, first)
+            if seen is None:
+                return jnp.mean(jnp.square(state[..., channel:last] - target))[None], state
+            return jnp.mean(jnp.square(seen - streamed.rows(target)[:, None]), axis=(0, 2, 3)), state
+        path = path.otherwise
     if isinstance(path, Attention):
-        last = channel + target.shape[-1]
-        answers = (channel, last) if judged == "all" else None
         call = path.call(spec, state.shape, rate, noise, steps, answers)
         about = attention.boards(call, plan, keys, first, rate)
         seen, state = attention.trajectory(call, weights, state, about)

@@ -3,26 +3,31 @@
 from . import arc, maze_hard, maze_ood, sudoku_extreme, sudoku_ood
 from .preset import Benchmark, PairPreset, Preset, TaskBenchmark
 
-PRESETS: dict[str, Preset | PairPreset] = {
+PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
         maze_ood.MAZE_OOD,
         maze_ood.MAZE_OOD_RELEASED,
         maze_ood.MAZE_LAPTOP,
         maze_hard.MAZE_HARD,
-        maze_hard.MAZE_HARD_PLAIN,
         maze_hard.MAZE_HARD_BFS,
+        maze_hard.MAZE_HARD_RELEASED,
         sudoku_ood.SUDOKU_OOD,
+        sudoku_ood.SUDOKU_OOD_RELEASED,
         sudoku_extreme.SUDOKU_EXTREME,
-        arc.ARC,
-        arc.ARC_PAPER,
-        arc.ARC_SMALL,
+        sudoku_extreme.SUDOKU_EXTREME_20K,
+        sudoku_extreme.SUDOKU_EXTREME_RELEASED,
     )
 }
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK for module in (maze_ood, maze_hard, sudoku_ood, sudoku_extreme)
 }
+
+PAIR_PRESETS: dict[str, PairPreset] = {
+    preset.name: preset for preset in (arc.ARC, arc.ARC_PAPER, arc.ARC_SMALL)
+}
+"""What is trained on pairs of grids."""
 
 TASK_BENCHMARKS: dict[str, TaskBenchmark] = {benchmark.name: benchmark for benchmark in arc.BENCHMARKS}
 """What is measured by learning tasks."""

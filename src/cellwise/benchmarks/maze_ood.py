@@ -1,6 +1,6 @@
 """Maze-OOD: learn on mazes of size 9, solve mazes of any size.
 
-    cellwise train maze-ood --out runs/maze-ood      # docs/maze.md says how long
+    cellwise train maze-ood --out runs/maze-ood      # seconds on an H200; see docs/maze.md
     cellwise eval maze-ood                           # expected: 100 % at 13 and 59, at least 99 % at 201
     cellwise eval maze-ood --case braided-59 dead-ends-59 --size 401
 

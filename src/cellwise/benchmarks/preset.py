@@ -104,6 +104,8 @@ class Case:
     """The first so many test boards of the case."""
     source: str
     """Where they come from, for the result file."""
+    grade: Callable[[np.ndarray], np.ndarray] | None = None
+    """From the difficulty of boards to the grades by which accuracy is told apart."""
 
 
 @dataclass(frozen=True)

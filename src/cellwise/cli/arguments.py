@@ -20,6 +20,17 @@ def option(metavar: str, default: str = "") -> Any:
     return tyro.conf.arg(metavar=metavar, help_behavior_hint=hint)
 
 
+_UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(option: str, text: str) -> float:
+    """A time such as `10s`, `500ms` or `2m`, in seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)", text.strip())
+    if found is None:
+        raise ConfigError(f"{option} cannot be {text[:20]!r}; write it as 10s, 500ms or 2m.")
+    return float(found[1]) * _UNITS[found[2]]
+
+
 def parse(command: Any, prog: str, words: Sequence[str]) -> Any:
     """The command that the words describe; a ConfigError if they describe none."""
     told = io.StringIO()

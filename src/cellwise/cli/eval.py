@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from ..benchmarks import BENCHMARKS, TASK_BENCHMARKS
 from ..benchmarks.preset import Benchmark, Case
+from ..config import whole_number
 from ..errors import ConfigError
 from ..evaluation import Row, evaluate, result_file
 from ..files import check_writable, write_json
@@ -21,6 +22,9 @@ from ..kernels.dispatch import Noise
 from ..kernels.precision import Precision
 from ..model import Model, check_noise, load
 from ..names import nearest
+from ..thinking import outcomes
+from ..thinking.pruning import Pruning
+from ..thinking.schedule import PAPER, RELEASED, Schedule
 from ..thinking.think import Rest
 from . import eval_tasks
 from .arguments import option
@@ -57,10 +61,24 @@ class Eval:
     """Independent trials for each board."""
     noise: Annotated[tuple[float, float, float, float] | None, option("BOARD CELL SIZE SHARE", "none")] = None
     """Kicks while thinking: chance for a board, chance for a cell, size, share of the steps with kicks."""
+    kicks: Annotated[Literal["released", "paper"] | None, option("released|paper", "none")] = None
+    """Kicks as in the pruning study: 0.1 0.2 0.3 0.25 in its released code, 0.2 0.8 0.1 0.25 in the paper."""
     rest: bool = False
     """Stop a thought that is over, in which no number would change by more than 1e-5; saves time."""
     precision: Precision = "float32"
     """Of matrix products; on a GPU, less of it is faster."""
+    prune: Annotated[int, tyro.conf.arg(metavar="1|2|4|8")] = 1
+    """Cut the steps into so many segments and halve the trials between them."""
+    prune_rule: Literal["confidence", "niches"] = "confidence"
+    """Who goes on: the surest, at most three alike (released), or the best of each kind first (paper)."""
+    shared_start: bool = False
+    """With --prune: all trials of a board begin in the same state, as in the released code."""
+    until_verified: bool = False
+    """A board leaves as soon as an answer obeys the rules. Fast, but not the paper's protocol."""
+    depths: Annotated[_Several[int], option("STEPS [STEPS ...]", "the steps, halved again and again")] = ()
+    """Also judge the answers after so many steps, for curves."""
+    per_board: bool = False
+    """Show a line for every board."""
     limit: Annotated[int | None, option("INT", "the case's")] = None
     """Measure only the first so many boards or tasks."""
     guesses: Annotated[_Several[Path], option("DIR [DIR ...]", "runs/BENCHMARK-guesses")] = ()
@@ -69,6 +87,8 @@ class Eval:
     """Another seed, another set of random thoughts."""
     out: Annotated[Path | None, option("PATH", "results/BENCHMARK.json in this folder")] = None
     """Where the result file goes."""
+    no_outcomes: bool = False
+    """Do not keep what every trial said, from which curves are drawn and an interrupted run goes on."""
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
     """Print the result as JSON and nothing else."""
 
@@ -99,7 +119,10 @@ class Eval:
         rows = []
         console = Console(stderr=self.as_json)
         for case in cases:
-            rows.append(self._measure(model, case))
+            file = None if self.no_outcomes else outcomes_of(out, case.name)
+            rows.append(self._measure(model, case, file))
+            if file is not None and self.per_board and not self.as_json:
+                console.print(board_table(outcomes.load(file)[0]))
             if not self.as_json:
                 console.print(table(benchmark.name, rows) if case is cases[-1] else _line(rows[-1]))
         result = result_file(benchmark.name, model, shlex.join(["cellwise", *sys.argv[1:]]), rows)
@@ -107,6 +130,8 @@ class Eval:
         if self.as_json:
             print(json.dumps(result))
         else:
+            for row in rows:
+                console.print(_notes(row), end="", soft_wrap=True, highlight=False)
             console.print(f"Written to {out}.", soft_wrap=True)
         return 0
 
@@ -123,16 +148,10 @@ class Eval:
         sized = map(benchmark.sized, sizes) if benchmark.sized else ()
         return (*sized, *(known[name] for name in names))
 
-    def _measure(self, model: Model, case: Case) -> Row:
-        steps = self.steps or case.steps
-        noise = None
-        if self.noise is not None:
-            when, where, size, share = self.noise
-            check_noise(Noise(when, where, size))
-            if not 0 <= share <= 1:
-                raise ConfigError(f"The share of noisy steps cannot be {share}; choose one from 0 to 1.")
-            noise = Noise(when, where, size, until=int(share * steps))
-        total = (self.limit or case.count) * self.trials * steps
+    def _measure(self, model: Model, case: Case, file: Path | None) -> Row:
+        steps = whole_number("The number of steps", case.steps if self.steps is None else self.steps, 1)
+        trials = whole_number("The number of trials", self.trials, 1)
+        total = (self.limit or case.count) * trials * steps
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         console = Console(stderr=True)
         quiet = not console.is_terminal
@@ -141,15 +160,79 @@ class Eval:
             return evaluate(
                 model,
                 case,
-                steps=self.steps,
-                trials=self.trials,
+                steps=steps,
+                trials=trials,
                 limit=self.limit,
                 seed=self.seed,
-                noise=noise,
+                noise=self._noise(steps),
                 rest=Rest() if self.rest else None,
                 tell=lambda _, steps: progress.advance(task, steps),
                 precision=self.precision,
+                prune=Pruning(self.prune, self.prune_rule, shared=self.shared_start),
+                until_verified=self.until_verified,
+                depths=tuple(chain.from_iterable(self.depths)),
+                keep=file,
+                say=lambda sentence: print(f"cellwise: {sentence}.", file=sys.stderr),
             )
+
+    def _noise(self, steps: int) -> Noise | None:
+        if self.noise is not None and self.kicks is not None:
+            raise ConfigError("--noise and --kicks are two ways to say the same; leave out one.")
+        if self.noise is not None:
+            when, where, size, share = self.noise
+            check_noise(Noise(when, where, size))
+            return Schedule(share, when, where, size).over(steps)
+        if self.kicks is not None:
+            return (RELEASED if self.kicks == "released" else PAPER).over(steps)
+        return None
+
+
+def outcomes_of(out: Path, case: str) -> Path:
+    """Where the outcomes of a case lie, beside its result file."""
+    return out.with_name(f"{out.stem}.{case.replace(' ', '-')}.npz")
+
+
+def board_table(found: outcomes.Outcomes) -> Table:
+    """A line for every board: how many trials were right, and what the surest said."""
+    view = Table(box=None, header_style="bold", pad_edge=False)
+    heads = ("board", "trials\nright", "trials\nverified", "surest", "its\nconfidence", "right from\nstep on")
+    for head in heads:
+        view.add_column(head, justify="right", no_wrap=True)
+    chosen = found.surest()
+    for place, number in enumerate(found.boards):
+        trial = chosen[place]
+        right, verified = (found.marks[name][place, :, -1] for name in ("right", "verified"))
+        since = found.settled[place][found.settled[place] >= 0]
+        view.add_row(
+            f"{number:,}",
+            f"{right.sum():,}",
+            f"{verified.sum():,}",
+            "right" if right[trial] else "wrong",
+            f"{found.confidence[place, trial, -1]:.3f}",
+            f"{since.min():,}" if len(since) else "–",
+        )
+    return view
+
+
+def _notes(row: Row) -> str:
+    """What a row's line in the table has no room for."""
+    notes = []
+    if row["trials"] > 1:
+        what = "the first verified answers" if row["until_verified"] else f"conf@{row['trials']}"
+        notes.append(
+            f"{row['case']}: the table shows {what}; some trial obeys the rules on "
+            f"{100 * row['verified']:.2f} %, and choosing by the rules "
+            f"{100 * row['verified_accuracy']:.2f} % are right.\n"
+        )
+    if row["boards_left_out_as_trained_on"]:
+        notes.append(
+            f"{row['case']}: {row['boards_left_out_as_trained_on']:,} boards are left out because the model "
+            "was trained on them, up to symmetry.\n"
+        )
+    if row["steps_saved"]:
+        asked = row["boards"] * row["trials"] * row["steps"]
+        notes.append(f"{row['case']}: {100 * row['steps_saved'] / asked:.1f} % of the steps were saved.\n")
+    return "".join(notes)
 
 
 def _list_benchmarks() -> None:

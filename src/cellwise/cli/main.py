@@ -16,9 +16,12 @@ from .console import Console
 
 COMMANDS = {
     "solve": ("solve", "Solve", "Solve a maze or a Sudoku, and watch the cells do it"),
+    "play": ("play", "Play", "Open a page on which you watch cells think, and break them"),
     "train": ("train", "Train", "Train an automaton, or go on where a run stopped"),
     "adapt": ("adapt", "Adapt", "Learn an ARC task from its demonstrations and answer it"),
     "eval": ("eval", "Eval", "Measure a model on a benchmark"),
+    "bench": ("bench", "Bench", "Measure how fast it is here, every way to run a rule side by side"),
+    "export": ("export", "Export", "Write a model as a page for any host, or as an ONNX file"),
     "data": ("data", "Data", "Fetch, make, list and verify datasets"),
     "info": ("info", "Info", "Show versions, devices, models and which code path runs them"),
 }

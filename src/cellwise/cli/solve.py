@@ -12,20 +12,22 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 from jaxtyping import Float32, UInt8
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..config import MOST_SEED, whole_number
 from ..errors import ConfigError, ModelError, PuzzleError
 from ..files import check_writable, read_bytes
 from ..kernels.dispatch import Noise
-from ..model import MOST_NOISE, Frame, Model, Trace, load, shipped
+from ..model import MOST_NOISE, Frame, Model, Trace, check_budget, load, shipped
 from ..puzzles import maze_text, sudoku
 from ..puzzles.maze import Vocabulary
 from ..puzzles.maze_generator import generate
 from ..puzzles.maze_picture import read_picture
 from ..report import animation
 from ..report.terminal import Drawing, least_sure, watch
+from ..thinking.schedule import usual
 from ..version import __version__
-from .arguments import option
+from .arguments import option, seconds
 from .console import Console
 
 _MAX_BYTES = 16 * 2**20
@@ -36,7 +38,8 @@ _SUDOKU_MODEL = "sudoku-extreme"
 _MOMENTS = 400  # How many moments of a thought are looked at, however long it is,
 _CELLS_KEPT = 2**27  # unless the puzzle is so large that they would not fit into the memory.
 _CALM = 16  # A thought that is looked at ends when its right answer has not changed for so many steps.
-_KICKED_CELLS = {"maze": 0.3, "directed-maze": 0.3, "sudoku": 0.2}  # The published shares.
+_USUAL_TRIALS = {"maze": 1, "directed-maze": 1, "sudoku": 16}
+_USUAL_BUDGET = 60.0  # Seconds, for thinking until an answer is right.
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class _Answer:
     verified: bool
     steps: int
     moments: list[Frame]
+    trial: int | None = None
+    steps_taken: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +95,18 @@ class _Thinking:
 
     steps: Annotated[int | None, option("INT", "what the model needs for a puzzle of this size")] = None
     """The longest a trial may think."""
-    trials: int = 1
-    """How many times to start anew while the answer is wrong."""
+    trials: Annotated[int | None, option("INT", "1, for a Sudoku 16")] = None
+    """How many independent thoughts may be tried; the first right answer ends them all."""
     seed: int = 0
     """Which thought; the same seed thinks the same thought."""
     noise: Annotated[float, tyro.conf.arg(metavar="SIZE")] = 0.0
     """Kicks of this size, such as 0.3, now and then in the first quarter of the steps."""
+    prune: Annotated[int, tyro.conf.arg(metavar="1|2|4|8")] = 1
+    """Cut the steps into so many segments and halve the trials between them."""
+    until_verified: bool = False
+    """Begin further trials until an answer is right or the budget is spent."""
+    budget: Annotated[str | None, option("TIME", "none; 60s with --until-verified")] = None
+    """The longest to think, such as 10s or 2m."""
     watch: bool = False
     """Show the cells while they think."""
     save: Annotated[tuple[Path, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="PATH")] = ()
@@ -108,25 +119,42 @@ class _Thinking:
         for path in self.save:
             animation.check_format(path)
         moving = [f"--save {path}" for path in self.save if animation.moves(path)]
-        if self.trials > 1 and (self.watch or moving):
-            option = "--watch" if self.watch else moving[0]
-            raise ConfigError(f"{option} shows a single trial; leave out --trials {self.trials}.")
+        several = {
+            f"--trials {self.trials}": (self.trials or 1) > 1,
+            f"--prune {self.prune}": self.prune > 1,
+            "--until-verified": self.until_verified,
+            f"--budget {self.budget}": self.budget is not None,
+        }
+        for told, asked in several.items():
+            if asked and (self.watch or moving):
+                option = "--watch" if self.watch else moving[0]
+                raise ConfigError(f"{option} shows a single trial; leave out {told}.")
         if not 0 <= self.noise <= MOST_NOISE:
             raise ConfigError(
                 f"The noise cannot be {self.noise:g}; choose a size from 0 to {MOST_NOISE}, such as 0.3."
             )
         whole_number("The seed", self.seed, 0, MOST_SEED)
+        check_budget(self._seconds())
+        if self.trials is not None:
+            whole_number("The number of trials", self.trials, 1)
+
+    def _seconds(self) -> float | None:
+        if self.budget is not None:
+            return seconds("--budget", self.budget)
+        return _USUAL_BUDGET if self.until_verified else None
 
     def _solve(self, model: Model, board: UInt8[np.ndarray, "h w"]) -> int:
         batch, restore = model.prepared(board)
         for path in self.save:
             check_writable(path)
         steps = model.pace.steps(*batch.shape[1:]) if self.steps is None else self.steps
-        kicks = Noise(0.1, _KICKED_CELLS[model.puzzle], self.noise, until=steps // 4) if self.noise else None
-        task = _Task(model, restore(batch)[0], steps, self.seed, self.trials, kicks)
-        began = time.perf_counter()
+        kicks = usual(model.puzzle, self.noise).over(steps) if self.noise else None
         follows = self.watch or any(animation.moves(path) for path in self.save)
-        answer = self._follow(task) if follows else _think(task)
+        usually = 1 if follows else _USUAL_TRIALS[model.puzzle]
+        trials = usually if self.trials is None else self.trials
+        task = _Task(model, restore(batch)[0], steps, self.seed, trials, kicks)
+        began = time.perf_counter()
+        answer = self._follow(task) if follows else self._think(task)
         seconds = time.perf_counter() - began
         if self.json:
             print(json.dumps(_summary(task, answer, seconds), indent=2))
@@ -137,6 +165,34 @@ class _Thinking:
             if not self.json:
                 Console(stderr=True).print(f"Saved {path}.", soft_wrap=True, markup=False, highlight=False)
         return 0 if answer.verified else 1
+
+    def _think(self, task: _Task) -> _Answer:
+        """The answer without a look at the thought."""
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        console = Console(stderr=True)
+        quiet = self.json or not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
+            told = (
+                f"{task.trials} trials of {task.steps:,} steps"
+                if task.trials > 1
+                else f"{task.steps:,} steps"
+            )
+            bar = progress.add_task(told, total=task.trials * task.steps)
+            solution = task.model.solve(
+                task.board,
+                task.steps,
+                task.trials,
+                task.seed,
+                task.noise,
+                lambda _, steps: progress.advance(bar, steps),
+                prune=self.prune,
+                until_verified=self.until_verified,
+                budget=self._seconds(),
+            )
+        grid, cells, steps = solution.grid[0], np.nan_to_num(solution.cells[0]), int(solution.steps[0])
+        trial = None if solution.trial is None else int(solution.trial[0])
+        moments = [Frame(steps, grid, cells)]
+        return _Answer(grid, cells, bool(solution.verified[0]), steps, moments, trial, solution.steps_taken)
 
     def _follow(self, task: _Task) -> _Answer:
         """Looks at one thought as it goes."""
@@ -165,11 +221,14 @@ class _Thinking:
             verdict = f"[bold green]Verified[/]: {right}."
         else:
             verdict = f"[bold yellow]Not solved[/]: {wrong}; try more --steps or --trials."
+        tried = ""
+        if task.trials > 1 and answer.trial is not None:
+            tried = f"\nTrial {answer.trial} answered; all trials took {answer.steps_taken:,} steps."
         sure, least = answer.cells.mean(), least_sure(answer.cells, task.board == 0)
         # On standard error, so that standard output is a puzzle that can be read again.
         Console(stderr=True, highlight=False).print(
             f"{verdict}\n{answer.steps:,} steps{', watched for' if self.watch else ' in'} {seconds:.1f} s; "
-            f"mean confidence {sure:.2f}, least {least:.2f}.",
+            f"mean confidence {sure:.2f}, least {least:.2f}.{tried}",
             soft_wrap=True,
         )
 
@@ -265,13 +324,6 @@ def _text(argument: str, characters: set[str]) -> str:
         raise PuzzleError(f"There is no text in {name}; write the puzzle as UTF-8 text.") from error
 
 
-def _think(task: _Task) -> _Answer:
-    """The answer without a look at the thought."""
-    solution = task.model.solve(task.board, task.steps, task.trials, task.seed, task.noise)
-    grid, cells, steps = solution.grid[0], np.nan_to_num(solution.cells[0]), int(solution.steps[0])
-    return _Answer(grid, cells, bool(solution.verified[0]), steps, [Frame(steps, grid, cells)])
-
-
 def _until_solved(task: _Task, every: int, moments: list[Frame]) -> Iterator[Frame]:
     """The frames of the first trial, which are also added to `moments`, until it has found a right answer."""
     changed = 0
@@ -295,6 +347,7 @@ def _trace(moments: list[Frame]) -> Trace:
 
 def _summary(task: _Task, answer: _Answer, seconds: float) -> dict[str, Any]:
     """The whole result for a machine."""
+    several = {"trial": answer.trial, "steps_taken": answer.steps_taken} if task.trials > 1 else {}
     return {
         **task.origin(),
         "answer": task.text(answer.grid),
@@ -302,5 +355,6 @@ def _summary(task: _Task, answer: _Answer, seconds: float) -> dict[str, Any]:
         "confidence": round(float(answer.cells.mean()), 4),
         "least_confidence": round(least_sure(answer.cells, task.board == 0), 4),
         "steps": answer.steps,
+        **several,
         "seconds": round(seconds, 3),
     }

@@ -284,9 +284,10 @@ def _heads(call: Call, matrix: Array) -> Float[Array, "b h w heads d"]:
 
 def _weighed(call: Call, weighing: Float32[Array, "9 places heads"], x: Float[Array, "n c"]) -> Array:
     """The nine shifted grids, each times its weights, added up."""
-    near = _shifted(call, x.reshape(-1, *call.size, call.spec.channels))
+    near = [n.astype(jnp.float32) for n in _shifted(call, x.reshape(-1, *call.size, call.spec.channels))]
     weights = weighing.reshape(9, 1, *call.size, call.spec.heads, 1)
-    return jnp.asarray(sum(weights[n] * _heads(call, near[n]) for n in range(9))).reshape(x.shape)
+    seen = (weights[n] * _heads(call, near[n]).astype(jnp.float32) for n in range(9))
+    return jnp.asarray(sum(seen)).reshape(x.shape)
 
 
 def _turned(call: Call, weighing: Float32[Array, "9 places heads"]) -> Float32[Array, "9 places heads"]:

@@ -6,13 +6,13 @@ a path can make them where and when it needs them.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool
 
-from . import attention, bits, compact, precision, reference, resident
+from . import attention, bits, compact, precision, reference, resident, streamed
 from .bits import Keys, Rate, Step
 from .noise import Noise, kicks
 from .reference import State
@@ -162,6 +162,8 @@ class Attention:
     form: attention.Form | None = None
     unroll: int | None = None
     name: str = "attention"
+    bf16: ClassVar = True
+    """It multiplies bfloat16 if asked; paths that do not say so multiply something better."""
 
     def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> Array:
         """Which cells are given."""
@@ -203,6 +205,53 @@ class Attention:
         )
 
 
+@dataclass(frozen=True)
+class Streamed:
+    """Every cell of rules with attention on a Hopper GPU, all steps of a rollout in one launch.
+
+    It rounds the factors of products to bf16. Where that is not asked for, and for a single step or cells
+    with rates of their own, `otherwise` takes its place.
+    """
+
+    name: str = "streamed"
+
+    @property
+    def otherwise(self) -> Attention:
+        """The path for all else; it makes the same plan."""
+        return Attention()
+
+    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> Array:
+        """Which cells are given."""
+        return given
+
+    def step(
+        self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
+    ) -> State:
+        """One step of every cell."""
+        return self.otherwise.step(spec, weights, state, plan, keys, step, rate)
+
+    def kick(self, spec: StepSpec, state: State, plan: Array, keys: Keys, step: Step, noise: Noise) -> State:
+        """Noise on every entry that is not frozen."""
+        return self.otherwise.kick(spec, state, plan, keys, step, noise)
+
+    def takes(self, rate: Rate) -> bool:
+        """Whether many steps at this rate go in one launch."""
+        return isinstance(rate, float | int) and precision.current() == "bf16"
+
+    def call(
+        self,
+        spec: StepSpec,
+        shape: tuple[int, ...],
+        rate: Rate,
+        noise: Noise | None,
+        steps: int = 0,
+        answers: tuple[int, int] | None = None,
+    ) -> streamed.Call:
+        """What the kernel is compiled for; `steps` and `answers` if it is learnt from."""
+        assert isinstance(rate, float | int)
+        return streamed.Call(spec, (shape[1], shape[2]), float(rate), noise, steps, answers)
+
+
 def exact_products() -> bool:
     """Whether float32 products must be as good as float32."""
     return precision.current() == "float32"
@@ -237,14 +286,38 @@ def resident_refusal(spec: StepSpec) -> str | None:
     return compact_refusal(spec) or resident.refusal(spec)
 
 
+def streamed_refusal(spec: StepSpec) -> str | None:
+    """Why `Streamed` does not run this rule here and now, or None."""
+    if reason := streamed.refusal(spec):
+        return reason
+    if precision.current() != "bf16":
+        return "it rounds factors of products to bf16, which was not asked for"
+    return None
+
+
 def verdicts(spec: StepSpec) -> list[Verdict]:
     """Every path with its reason for refusing this rule, in the order of preference."""
-    refusals = {"resident": resident_refusal, "compact": compact_refusal, "attention": attention_refusal}
+    refusals = {
+        "resident": resident_refusal,
+        "compact": compact_refusal,
+        "streamed": streamed_refusal,
+        "attention": attention_refusal,
+    }
     return [Verdict(name, refusal(spec)) for name, refusal in refusals.items()] + [Verdict("reference", None)]
 
 
+def runnable(spec: StepSpec, free: int) -> list[Path]:
+    """The paths that can run this rule on boards with at most `free` cells that are not given, best first."""
+    made: dict[str, Path] = {
+        "resident": Resident(max(free, 1)),
+        "compact": Compact(max(free, 1)),
+        "streamed": Streamed(),
+        "attention": Attention(),
+        "reference": Reference(),
+    }
+    return [made[verdict.path] for verdict in verdicts(spec) if verdict.reason is None]
+
+
 def choose(spec: StepSpec, free: int) -> Path:
-    """The fastest path for this rule on boards with at most `free` cells that are not given."""
-    if compact_refusal(spec) is None:
-        return (Compact if resident_refusal(spec) else Resident)(max(free, 1))
-    return Reference() if attention_refusal(spec) else Attention()
+    """The fastest of them, for the precision in force."""
+    return runnable(spec, free)[0]

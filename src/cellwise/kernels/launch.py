@@ -26,13 +26,17 @@ class Kernel:
     shared_floats: int
     cluster: int = 1
     """Blocks that run together; consecutive ones, and a grid is made of whole clusters."""
+    hopper: bool = False
+    """Whether it uses what only GPUs of the Hopper generation have."""
 
 
 def launch(
     kernel: Kernel, blocks: int, results: Sequence[jax.ShapeDtypeStruct], *operands: Array
 ) -> list[Array]:
     """What `blocks` blocks of the kernel make of the operands."""
-    ptx = nvrtc.compiled(kernel.file, architecture(), kernel.definitions)
+    # Code for `sm_90a` may use everything that this generation has, and runs on no other.
+    target = architecture() + ("a" if kernel.hopper else "")
+    ptx = nvrtc.compiled(kernel.file, target, kernel.definitions)
     places = ", ".join(f"{len(operands) + i} : i32" for i in range(len(results)))
     sizes = {"grid": (blocks, 1, 1), "block": (kernel.threads, 1, 1)}
     settings = [
@@ -75,6 +79,15 @@ def refusal() -> str | None:
     if int(architecture()[3:]) < 90:
         return f"it needs an NVIDIA GPU of the Hopper generation or newer, not {architecture()}"
     return nvrtc.problem()
+
+
+def hopper_refusal() -> str | None:
+    """Why kernels that are made for the Hopper generation cannot be launched here, or None."""
+    if reason := refusal():
+        return reason
+    if architecture() != "sm_90":
+        return f"it is made for GPUs of the Hopper generation and knows nothing of {architecture()}"
+    return None
 
 
 def _quoted(text: str) -> str:

@@ -67,10 +67,12 @@ def compiled(file: str, architecture: str, definitions: tuple[tuple[str, str], .
     library = _library()
     if library is None:
         raise CompileError(f"A CUDA kernel is needed, but {problem()}.")
-    source = (Path(__file__).parent / "cuda" / file).read_text()
+    folder = Path(__file__).parent / "cuda"
+    source = (folder / file).read_text()
     defines = [f"-D{name}={value}" for name, value in definitions]
     virtual = architecture.replace("sm_", "compute_")
-    options = [option.encode() for option in ("-std=c++17", f"-arch={virtual}", "-default-device", *defines)]
+    how = ("-std=c++17", f"-arch={virtual}", "-default-device", f"-I{folder}", *defines)
+    options = [option.encode() for option in how]
     program = ctypes.c_void_p()
     _check(
         library,

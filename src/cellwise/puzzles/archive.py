@@ -30,6 +30,8 @@ from .maze import EMPTY, PATH, START, WALL, has_ring
 from .maze_path import count_neighbours
 
 EXTREME_ROWS = 3_831_994
+POOL_ROWS = 20_000
+POOL_KEPT = 500
 EXTREME_EDGES = (0, 1, 2, 6, 11, 16, 21, 27, 33, 42, 54, 290)
 
 _LINE_LIMIT = 4096  # the longest honest line, two 900-character mazes, is under half of this
@@ -177,6 +179,16 @@ def extreme_rows(split: str) -> Int64[np.ndarray, " rows"]:
     """Which rows of Sudoku-Extreme's train.csv are the released `train` and `eval` splits, in their order."""
     order = np.random.RandomState(0).permutation(EXTREME_ROWS)  # the released split is this very stream
     return order[:1000] if split == "train" else order[-200:]
+
+
+def pool_rows(split: str) -> Int64[np.ndarray, " rows"]:
+    """Which of the 20,000 rows of train-pool.csv are in a split, in their order.
+
+    `train-1k` is the first thousand of a permutation, `eval` the last 500, `train` all but these.
+    """
+    order = np.random.RandomState(0).permutation(POOL_ROWS)
+    rows = {"train-1k": slice(1000), "train": slice(-POOL_KEPT), "eval": slice(-POOL_KEPT, None)}
+    return order[rows[split]]
 
 
 def read_extreme_rows(path: Path, rows: Int64[np.ndarray, " rows"], count: int = EXTREME_ROWS) -> Boards:

@@ -281,6 +281,24 @@ def _re_arc_small() -> Dataset:
     return Dataset("re-arc-150", about, (Split("train", file.name, file.boards, True, read),), (file,))
 
 
+def _sudoku_extreme_pool() -> Dataset:
+    def check(path: Path) -> None:
+        _require(path, archive.read_sudoku_csv(path), archive.POOL_ROWS)
+
+    def read(path: Path, limit: int | None, split: str) -> Boards:
+        return archive.read_extreme_rows(path, archive.pool_rows(split)[slice(limit)], archive.POOL_ROWS)
+
+    sha256 = "8b7064eccd7db099f561ead9b5bb8db6ff8c97a93308c8e83101af3a927990d2"
+    file = File("train-pool.csv.gz", archive.POOL_ROWS, check, sha256=sha256, folder="sudoku-extreme")
+    counts = {"train-1k": 1000, "train": archive.POOL_ROWS - archive.POOL_KEPT, "eval": archive.POOL_KEPT}
+    splits = tuple(
+        Split(name, file.name, count, name != "eval", partial(read, split=name))
+        for name, count in counts.items()
+    )
+    about = "20,000 other Sudokus, as hard as Sudoku-Extreme's training rows."
+    return Dataset("sudoku-extreme-pool", about, splits, (file,))
+
+
 def _known(
     name: str, about: str, split: str, trainable: bool, folder: str, file: str, count: int, sha256: str
 ) -> Dataset:
@@ -310,16 +328,7 @@ DATASETS = {
         _sudoku_easy(),
         _sudoku_hard(),
         _sudoku_extreme(),
-        _known(
-            "sudoku-extreme-pool",
-            "20,000 other Sudokus, as hard as Sudoku-Extreme's training rows.",
-            "train",
-            True,
-            "sudoku-extreme",
-            "train-pool.csv.gz",
-            20_000,
-            "8b7064eccd7db099f561ead9b5bb8db6ff8c97a93308c8e83101af3a927990d2",
-        ),
+        _sudoku_extreme_pool(),
         _known(
             "sudoku-extreme-dev",
             "500 rows of Sudoku-Extreme's training file, kept for testing.",
@@ -380,7 +389,7 @@ DATASETS = {
             "sudoku-hard-made",
             "Sudokus like sudoku-hard's, from 17-clue ones.",
             archive.check_sudoku,
-            ("test",),
+            ("eval", "test"),
         ),
     )
 }

@@ -8,9 +8,11 @@ import numpy as np
 
 from ..errors import ConfigError
 from .board import Boards
+from .equivalence import fingerprints
 from .maze_generator import generate
 from .sudoku_generator import generate_easy, generate_hard
 
+_TRAINED = (("sudoku-extreme-pool", "train"), ("sudoku-extreme-pool", "eval"))
 Load = Callable[[str, str], Boards]
 
 
@@ -70,16 +72,20 @@ class SudokuEasyMade:
 
 @dataclass(frozen=True)
 class SudokuHardMade:
-    """Sudokus like sudoku-hard's: 17-clue puzzles in another guise with clues added. For testing only."""
+    """Sudokus like sudoku-hard's: 17-clue puzzles in another guise with clues added. Never for training.
+
+    Half of the 17-clue puzzles are for testing and half for choosing between models (`eval`); those that
+    sudoku-extreme-pool holds as well are left out.
+    """
 
     name: ClassVar[str] = "sudoku-hard-made"
 
-    split: Literal["test"] = "test"
+    split: Literal["eval", "test"] = "test"
     """What the boards are for."""
-    count: int = 1000
+    count: int = 100
     """How many boards for each number of blanks."""
     seed: int = 0
-    """Which boards."""
+    """Which boards; another split needs another seed."""
     empties: tuple[int, int] = (47, 64)
     """The fewest and the most blanks."""
 
@@ -95,13 +101,22 @@ class SudokuHardMade:
             raise ConfigError(
                 f"There is no number of blanks from {fewest} to {most}; put the lower one first."
             )
-        base = load("sudoku-seventeen", "train")
+        base = self.base(load)
         parts = [generate_hard(base, self.count, self.seed, empties) for empties in range(fewest, most + 1)]
         return Boards(
             np.concatenate([part.target for part in parts]),
             np.concatenate([part.given for part in parts]),
             np.concatenate([part.difficulty for part in parts]),
         )
+
+    def base(self, load: Load) -> Boards:
+        """The 17-clue puzzles that the boards of this split grow from."""
+        puzzles = load("sudoku-seventeen", "train")
+        order = np.random.RandomState(0).permutation(len(puzzles))
+        half = len(order) // 2
+        mine = puzzles[order[:half] if self.split == "test" else order[half:]]
+        trained = np.concatenate([fingerprints(load(name, split), sudoku=True) for name, split in _TRAINED])
+        return mine[~np.isin(fingerprints(mine, sudoku=True), trained)]
 
 
 Recipe = MazeOodMade | SudokuEasyMade | SudokuHardMade

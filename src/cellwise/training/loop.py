@@ -17,6 +17,7 @@ from ..errors import ConfigError, RunError
 from ..kernels import dispatch
 from ..kernels.precision import products
 from ..model import Model
+from ..puzzles.equivalence import fingerprints
 from . import folder as folders
 from .check import most_free, solve_check
 from .curves import Curves, summary_writer
@@ -100,13 +101,15 @@ class _Session:
         self.reports: list[Report] = []  # Those that were not looked at yet.
         self.fixed = {name: jnp.asarray(array) for name, array in job.fixed.items()}
         self.data = Data(jnp.asarray(job.boards.target), jnp.asarray(job.boards.given))
+        self.trained_on = fingerprints(job.boards, sudoku=job.puzzle == "sudoku")
         self.curves: Curves | None = None
         self.state = self._restored()
 
     def go_on(self, log_every: int, save_every: int, check_every: int, tensorboard: bool) -> None:
         """Trains to the end."""
         job, total = self.job, self.job.recipe.steps
-        path = dispatch.choose(job.automaton.step, most_free(job.boards))
+        with products(job.recipe.precision):
+            path = dispatch.choose(job.automaton.step, most_free(job.boards))
         advance = partial(
             iterate,
             fixed=self.fixed,
@@ -169,6 +172,7 @@ class _Session:
             fire_rate=job.recipe.fire_rate,
             pace=job.pace,
             provenance={name: config[name] for name in about} | {"iterations": self.step} | job.provenance,
+            trained_on=self.trained_on,
         )
 
     def _restored(self) -> Run:

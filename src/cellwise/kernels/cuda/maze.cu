@@ -15,7 +15,7 @@
 // rounded to TF32; 3: as good as float32), FIRE_BELOW; with NOISE also NOISE_WHEN_BELOW, NOISE_WHERE_BELOW,
 // NOISE_SIZE, NOISE_UNTIL; with KEEP every state, what was perceived and the hidden layer are kept.
 
-typedef unsigned int u32;
+#include "bits.cuh"
 
 #ifdef EMULATED
 #define IN_CLUSTERS
@@ -32,23 +32,6 @@ constexpr int PS = C + 8, DS = Z + 8;
 constexpr int QUADS = C / 4, PAIRS = C / 2;
 
 static_assert(C % 8 == 0 && Z % 8 == 0 && SHARE % 8 == 0 && HEADS % 2 == 0, "sizes do not fit the tiles");
-
-// ---- random bits: bits.py in C ----------------------------------------------------------------------------
-
-constexpr u32 GOLDEN = 0x9E3779B9u, FIRE = 2u, NOISE_WHEN = 3u, NOISE_WHERE = 4u, NOISE_BITS = 5u;
-
-__device__ __forceinline__ u32 mix(u32 word) {
-  word ^= word >> 16;
-  word *= 0x7FEB352Du;
-  word ^= word >> 15;
-  word *= 0x846CA68Bu;
-  return word ^ (word >> 16);
-}
-
-__device__ __forceinline__ u32 fold(u32 key, u32 word) { return mix(mix(key + GOLDEN) ^ word); }
-__device__ __forceinline__ u32 at_step(u32 key, u32 purpose, u32 step) { return fold(fold(key, purpose), step); }
-__device__ __forceinline__ u32 at_cell(u32 key, int cell) { return mix(key + u32(cell) * GOLDEN); }
-__device__ __forceinline__ bool chance(u32 word, u32 below) { return (word >> 8) < below; }
 
 // ---- tensor cores -----------------------------------------------------------------------------------------
 
