@@ -102,7 +102,7 @@ WAYS: dict[str, tuple[StepPath | None, Precision, Remember]] = {
     "attention": (Attention(), "bf16", "steps"),
     "plain": (Reference(), "tf32", "products"),
 }
-"""Ways to compute a step: its path, the precision that JAX is asked for, and what is kept for the gradient."""
+"""Ways to compute a step: its path, the precision JAX is asked for, and what is kept for the gradient."""
 
 
 def speed(job: PairJob, count: int, names: list[str]) -> list[dict[str, Any]]:
