@@ -26,25 +26,33 @@ launches = []
 
 
 @functools.cache
-def entry(file, name, definitions):
-    """A kernel's entry as a function of argument pointers and sizes."""
+def library(file, definitions):
+    """The entries of a file that there are with these definitions, each as `run_` and its name."""
+    entries = ("steps_forward", "steps_backward") if ("KEEP", "1") in definitions else ("steps_forward",)
     wrapper = "\n".join(
         [
             *(f"#define {key} {value}" for key, value in definitions),
             f'#include "{HERE / "emulator" / "cuda.h"}"',
             f'#include "{SOURCES / file}"',
-            'extern "C"',
-            "void run(void** pointers, int grid, int threads, int cluster, size_t shared, size_t stride) {",
-            f"  emulator::run({name}, pointers, grid, threads, cluster, shared, stride);",
-            "}",
+            "#define RUN(entry) \\",
+            '  extern "C" void run_##entry(void** args, int grid, int threads, int cluster, \\',
+            "                              size_t shared, size_t stride) { \\",
+            "    emulator::run(entry, args, grid, threads, cluster, shared, stride); \\",
+            "  }",
+            *(f"RUN({entry})" for entry in entries),
         ]
     )
     stem = Path(FOLDER.name) / hashlib.sha256(wrapper.encode()).hexdigest()[:16]
-    stem.with_suffix(".cpp").write_text(wrapper)
+    stem.with_suffix(".cpp").write_text(wrapper + "\n")
     options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-U_FORTIFY_SOURCE", "-Wno-unknown-pragmas"]
     command = [COMPILER, *options, "-o", str(stem.with_suffix(".so")), str(stem.with_suffix(".cpp"))]
     subprocess.run(command, check=True, capture_output=True, text=True)
-    return ctypes.CDLL(str(stem.with_suffix(".so"))).run
+    return ctypes.CDLL(str(stem.with_suffix(".so")))
+
+
+def entry(file, name, definitions):
+    """A kernel's entry as a function of argument pointers and sizes."""
+    return getattr(library(file, definitions), f"run_{name}")
 
 
 def poisoned(result):

@@ -12,11 +12,11 @@ import numpy as np
 import rules
 from cellwise.automaton.layout import Automaton
 from cellwise.kernels.dispatch import Noise
-from cellwise.model import Model, Pace, load, shipped
+from cellwise.model import Model, Pace
 from cellwise.puzzles.maze_generator import generate
 from cellwise.puzzles.sudoku_generator import generate_easy
 from cellwise.thinking.mind import prepare
-from cellwise.web.pages import files
+from cellwise.web.pages import choose, files
 from cellwise.web.server import Server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
@@ -49,6 +49,13 @@ def sudoku_model(name, automaton: Automaton, lively=1.0, digit=0):
     return Model(name, "sudoku", automaton, weights, (9, 9), 0.8, Pace(64, 0.0))
 
 
+def directed_model(name):
+    """A model nobody trained of the kind that tells start from goal and imagines walls beyond the edge."""
+    weights = dict(rules.lively_weights("maze-hard", None))
+    weights["update.w_out"] = weights["update.w_out"] * np.float32(0.05)
+    return Model(name, "directed-maze", rules.MAZE_HARD, weights, None, 0.8, Pace(64, 0.0))
+
+
 def fives():
     """A model that says five wherever nothing is given, and so solves Sudokus that lack only their fives."""
     return sudoku_model("fives", rules.SUDOKU_OOD, lively=0.0, digit=5)
@@ -60,9 +67,9 @@ def without_fives():
     return np.where(target == 5, 0, target).astype(np.uint8), target
 
 
-def golden(model, steps=200, noise: Noise | None = None):
+def golden(model, steps=200, noise: Noise | None = None, size=21):
     """A board, and the state and the grid that Python gets to on it with seed 5."""
-    boards = generate_easy(1, seed=3) if model.puzzle == "sudoku" else generate(21, 1, seed=4)
+    boards = generate_easy(1, seed=3) if model.puzzle == "sudoku" else generate(size, 1, seed=4)
     batch, _ = model.prepared(boards.inputs)
     given, zero = model.given(batch), np.zeros(1, np.int32)
     mind = prepare(model.automaton, model.weights, given, model.fire_rate, noise)
@@ -71,9 +78,10 @@ def golden(model, steps=200, noise: Noise | None = None):
 
 
 def models_to_compare():
-    """Every model that comes with the package, and the two kinds of Sudoku rule."""
+    """Every model that comes with the package and runs on the page, and other kinds of rule."""
     return [
-        *map(load, shipped()),
+        *choose(()),
+        directed_model("two-ends"),
         sudoku_model("sudoku-128", rules.SUDOKU_OOD),
         sudoku_model("sudoku-256", rules.SUDOKU_EXTREME),
     ]

@@ -38,7 +38,11 @@ def test_the_version(capsys):
     ("words", "message"),
     [
         (["evl"], "There is no command 'evl'; did you mean eval?"),
-        (["xyz"], "There is no command 'xyz'; choose one of: solve, train, adapt, eval, data, info."),
+        (
+            ["xyz"],
+            "There is no command 'xyz'; choose one of: "
+            "solve, play, train, adapt, eval, bench, export, data, info.",
+        ),
         (["eval", "maze"], "There is no benchmark 'maze'; did you mean maze-ood or maze-hard?"),
         (
             ["eval", "maze-ood", "--model", "nowhere"],
@@ -77,6 +81,40 @@ def test_the_version(capsys):
             ["eval", "maze-ood", "--noise", "1", "0", "1", "x"],
             "--noise cannot be '1 0 1 x'; write it as `--noise BOARD CELL SIZE SHARE`, "
             "see `cellwise eval --help`.",
+        ),
+        (
+            ["eval", "maze-ood", "--noise", "nan", "0.3", "0.1", "0.25"],
+            "The noise cannot be Noise(when=nan, where=0.3, size=0.1, until=None); choose chances `when` and "
+            "`where` from 0 to 1 and a `size` from 0 to 100.",
+        ),
+        (
+            ["eval", "maze-ood", "--noise", "0.1", "0.3", "0.1", "nan"],
+            "The share of noisy steps cannot be nan; choose one from 0 to 1.",
+        ),
+        (
+            ["eval", "maze-ood", "--kicks", "paper", "--noise", "0.1", "0.3", "0.1", "0.25"],
+            "--noise and --kicks are two ways to say the same; leave out one.",
+        ),
+        (
+            ["eval", "maze-ood", "--trials", "0"],
+            "The number of trials cannot be 0; choose a whole number from 1 to 2147483647.",
+        ),
+        (
+            ["eval", "maze-ood", "--steps", "-5"],
+            "The number of steps cannot be -5; choose a whole number from 1 to 2147483647.",
+        ),
+        (
+            ["eval", "maze-ood", "--depths", "5000"],
+            "A depth cannot be 5000; choose a whole number from 1 to 300.",
+        ),
+        (
+            ["eval", "maze-ood", "--trials", "4", "--prune", "8"],
+            "Pruning by 8 halves the trials 7 times and leaves none of 4; choose at least 128 trials or a "
+            "smaller pruning factor.",
+        ),
+        (
+            ["eval", "sudoku-ood", "--model", "maze-ood"],
+            "sudoku-ood consists of Sudokus, but maze-ood solves mazes; choose another model with --model.",
         ),
         (["eval", "maze-ood", "--out", "/"], "Cannot write /: it is a folder; name a file."),
         (

@@ -33,6 +33,24 @@ REFUSALS = {
         ConfigError,
         "--save a.gif shows a single trial; leave out --trials 3.",
     ),
+    ("--watch", "--prune", 2): (ConfigError, "--watch shows a single trial; leave out --prune 2."),
+    ("--watch", "--until-verified"): (
+        ConfigError,
+        "--watch shows a single trial; leave out --until-verified.",
+    ),
+    ("--watch", "--budget", "5s"): (ConfigError, "--watch shows a single trial; leave out --budget 5s."),
+    ("--trials", 0): (
+        ConfigError,
+        "The number of trials cannot be 0; choose a whole number from 1 to 2147483647.",
+    ),
+    ("--budget", "0s"): (ConfigError, "The budget cannot be 0.0 seconds; choose more than 0, such as 10."),
+    ("--budget", "soon"): (ConfigError, "--budget cannot be 'soon'; write it as 10s, 500ms or 2m."),
+    ("--prune", 3): (ConfigError, "The pruning factor cannot be 3; choose one of 1, 2, 4, 8."),
+    ("--size", 9, "--prune", 4, "--trials", 7): (
+        ConfigError,
+        "Pruning by 4 halves the trials 3 times and leaves none of 7; choose at least 8 trials or a smaller "
+        "pruning factor.",
+    ),
     ("--noise", -1): (ConfigError, "The noise cannot be -1; choose a size from 0 to 100, such as 0.3."),
     ("--noise", "nan"): (ConfigError, "The noise cannot be nan; choose a size from 0 to 100, such as 0.3."),
     ("--seed", -1): (ConfigError, "The seed cannot be -1; choose a whole number from 0 to 4294967295."),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cellwise.benchmarks import PAIR_PRESETS, PRESETS
+from cellwise.benchmarks import PRESETS
 from cellwise.config import from_json, to_json
 from cellwise.errors import ConfigError
 
@@ -24,9 +24,9 @@ class Whole:
     on: bool = False
 
 
-@pytest.mark.parametrize("name", [*PRESETS, *PAIR_PRESETS])
+@pytest.mark.parametrize("name", PRESETS)
 def test_recipes_and_automata_survive_the_round_trip(name):
-    preset = {**PRESETS, **PAIR_PRESETS}[name]
+    preset = PRESETS[name]
     assert from_json(type(preset.recipe), to_json(preset.recipe), "x") == preset.recipe
     assert from_json(type(preset.automaton), to_json(preset.automaton), "x") == preset.automaton
 

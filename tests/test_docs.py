@@ -141,7 +141,7 @@ def test_shown_commands_parse(page, words):
     definition = getattr(importlib.import_module(f"cellwise.cli.{module}"), kind)
     parsed = parse(definition, f"cellwise {words[0]}", words[1:])
     if words[0] == "train" and not parsed.list:
-        assert parsed.preset in {**benchmarks.PRESETS, **benchmarks.PAIR_PRESETS}
+        assert parsed.preset in benchmarks.PRESETS
     if words[0] == "eval":
         assert parsed.benchmark in benchmarks.BENCHMARKS | benchmarks.TASK_BENCHMARKS  # type: ignore[operator]
     if words[0] in ("solve", "eval") and "--model" not in words and page == "README.md":

@@ -200,7 +200,7 @@ def test_boards_do_not_feel_each_other(rule):
     order = np.array([2, 0, 3, 1])
     trained = on_device({name: array for name, array in weights.items() if name not in FIXED})
     fixed = on_device({name: array for name, array in weights.items() if name in FIXED})
-    path = dispatch.choose(RULES[rule].automaton.step, int((~boards.given).sum((1, 2)).max()))
+    path = dispatch.choose(RULES[rule].automaton.step, int((~boards.given).sum((1, 2)).max()), "float32")
     _, states, _, _ = judged(
         trained,
         jnp.asarray(state[order]),
@@ -391,7 +391,7 @@ class TestLongRollouts:
 def test_a_board_without_free_cells_stays():
     automaton = RULES["maze-ood"].automaton
     boards = boards_for(automaton, (1.0,), (3, 4))
-    path = dispatch.choose(automaton.step, 0)
+    path = dispatch.choose(automaton.step, 0, "float32")
     assert path == Compact(1)
     state = np.random.default_rng(0).standard_normal((1, 3, 4, 16)).astype(np.float32)
     after = rolled(
@@ -413,6 +413,8 @@ def test_paths_refuse_with_a_reason():
         [
             dispatch.Verdict("resident", "it needs an NVIDIA GPU"),
             dispatch.Verdict("compact", None),
+            dispatch.Verdict("streamed", "it knows attention with an MLP, not kernels with mlp"),
+            dispatch.Verdict("attention", "it knows attention, not shared kernels"),
             dispatch.Verdict("reference", None),
         ],
         [
@@ -420,6 +422,8 @@ def test_paths_refuse_with_a_reason():
                 dispatch.Verdict(path, "given cells keep only 32 of 128 channels, so all cells are computed")
                 for path in ("resident", "compact")
             ),
+            dispatch.Verdict("streamed", "it needs an NVIDIA GPU"),
+            dispatch.Verdict("attention", None),
             dispatch.Verdict("reference", None),
         ],
     ]
@@ -433,5 +437,16 @@ def test_paths_refuse_with_a_reason():
         "it does not normalise units",
         "given cells keep only 15 of 16 channels, so all cells are computed",
     ]
-    assert dispatch.choose(maze, 47) == Compact(47)
-    assert dispatch.choose(RULES["sudoku-ood"].automaton.step, 47) == Reference()
+    assert dispatch.choose(maze, 47, "float32") == Compact(47)
+    sudoku = RULES["sudoku-ood"].automaton.step
+    assert [
+        dispatch.attention_refusal(replace(sudoku, **change))
+        for change in ({"perception": "kernels"}, {"unit": None}, {"padding": "token"}, {"update": "swiglu"})
+    ] == [
+        "it knows attention, not shared kernels",
+        "it knows only rules that keep units at length one",
+        "it knows boards that wrap or end in zeros, not those that end in a token",
+        None,
+    ]
+    assert dispatch.choose(sudoku, 47, "float32") == Attention()
+    assert dispatch.choose(replace(sudoku, unit=None), 47, "float32") == Reference()

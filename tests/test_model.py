@@ -147,6 +147,9 @@ def test_numbers_that_make_no_sense_are_refused(shipped, mazes):
         lambda: shipped.trace(mazes.inputs[0], steps=0),
         lambda: shipped.trace(mazes.inputs[0], steps=5, every=0),
         lambda: shipped.solve(mazes.inputs, trials=0),
+        lambda: shipped.solve(mazes.inputs, budget=0),
+        lambda: shipped.solve(mazes.inputs, budget=math.nan),
+        lambda: shipped.solve(mazes.inputs, prune=5),
         lambda: shipped.solve(mazes.inputs, seed=-1),
         lambda: shipped.solve(mazes.inputs, steps=2**31),
         lambda: shipped.solve(mazes.inputs, noise=Noise(0.1, 0.1, math.nan)),
@@ -162,6 +165,9 @@ def test_numbers_that_make_no_sense_are_refused(shipped, mazes):
         steps,
         "The interval cannot be 0; choose a whole number from 1 to 2147483647.",
         "The number of trials cannot be 0; choose a whole number from 1 to 2147483647.",
+        "The budget cannot be 0 seconds; choose more than 0, such as 10.",
+        "The budget cannot be nan seconds; choose more than 0, such as 10.",
+        "The pruning factor cannot be 5; choose one of 1, 2, 4, 8.",
         "The seed cannot be -1; choose a whole number from 0 to 4294967295.",
         steps.replace("be 0", "be 2147483648"),
         f"The noise cannot be Noise(when=0.1, where=0.1, size=nan, until=None); {noise}",
@@ -178,7 +184,11 @@ model = cellwise.load("maze-ood")
 for board in (None, "abc", [[1, 2], [1]], {}, [], [[0.5]], np.zeros((2, 2, 5, 5), int)):
     try: model.solve(board)
     except cellwise.PuzzleError as error: print(error)
-for options in ({"steps": "many"}, {"trials": 1.5}, {"seed": None}, {"noise": 0.3}):
+try: model.solve([np.zeros((5, 5), int), np.zeros((7, 5), int)])
+except cellwise.PuzzleError as error: print(error)
+for options in (
+    {"budget": "10s"}, {"prune": 3}, {"steps": "many"}, {"trials": 1.5}, {"seed": None}, {"noise": 0.3}
+):
     try: model.solve([[3, 0, 3]], **options)
     except cellwise.ConfigError as error: print(error)
 for preset in (None, ["maze-ood"]):
@@ -201,6 +211,9 @@ print(model.solve([[3, 0, 3]], steps=1).grid.shape)
         f"{no_board}float64 of shape [0]",
         f"{no_board}float64 of shape [1, 1]",
         f"{no_board}int64 of shape [2, 2, 5, 5]",
+        "The boards have several sizes (5 x 5, 7 x 5)",
+        "The budget cannot be 10s seconds",
+        "The pruning factor cannot be 3",
         "The number of steps cannot be many",
         "The number of trials cannot be 1.5",
         "The seed cannot be None",

@@ -1,8 +1,10 @@
 """The page in a real browser, as people use it and misuse it."""
 
 import gzip
+import http.server
 import io
 import json
+import threading
 import time
 
 import numpy as np
@@ -13,7 +15,7 @@ import page as web
 from cellwise.model import load
 from cellwise.puzzles import sudoku
 from cellwise.puzzles.maze_path import judge
-from cellwise.web.pages import files
+from cellwise.web import pages
 
 pytestmark = pytest.mark.skipif(
     web.browser.find() is None, reason="there is no Chromium here (apt install chromium)"
@@ -104,7 +106,22 @@ def test_time_goes_back_and_forward(chromium, address):
         tab.choose("#time", 37)
         tab.wait("cellwise.frame.steps === 37")
         assert np.array_equal(web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})"), late)
-        # An interference in the past makes another future.
+        # What was changed on the way is changed again, and not before.
+        tab.js("cellwise.put(24, 2)")
+        tab.wait("cellwise.frame.inputs[24] === 2")
+        tab.js("cellwise.steps(10)")
+        later = web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})")
+        tab.choose("#time", 30)
+        tab.wait("cellwise.frame.steps === 30 && cellwise.board.inputs[24] !== 2")
+        tab.choose("#time", 47)
+        tab.wait("cellwise.frame.steps === 47 && cellwise.board.inputs[24] === 2")
+        assert np.array_equal(web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})"), later)
+        # Going on from before it leads elsewhere.
+        tab.choose("#time", 30)
+        tab.wait("cellwise.frame.steps === 30")
+        tab.js("cellwise.steps(2)")
+        assert tab.js("[cellwise.frame.steps, cellwise.frame.furthest]") == [32, 32]
+        # So does an interference in the past.
         tab.choose("#time", 11)
         tab.wait("cellwise.frame.steps === 11")
         tab.js("cellwise.wipe(8, 8, 3)")
@@ -121,6 +138,18 @@ def test_every_view_is_drawn(chromium, address):
             tab.js("cellwise.look()")
             pictures.add(tab.js("document.getElementById('board').toDataURL()"))
         assert len(pictures) == 5
+
+
+def test_a_cell_shows_its_numbers(chromium, address):
+    with web.opened(chromium, address, MAZE) as tab:
+        assert tab.text("#inside-text") == "Point at a cell to see the numbers in it."
+        tab.js("cellwise.steps(9)")
+        ((x, y),) = web.at(tab, (1, 1))
+        tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        tab.wait("cellwise.frame.inside?.length === 16")
+        state = web.numbers(tab, "cellwise.mind.ask('state', {trial: 0})").reshape(23, 23, 16)
+        assert np.array_equal(web.numbers(tab, "cellwise.frame.inside"), state[1, 1])
+        assert tab.text("#inside-text").startswith("Row 2, column 2: ")
 
 
 def test_adaptive_firing_saves_updates(chromium, address):
@@ -242,6 +271,24 @@ def test_a_link_brings_the_scene_back(chromium, address):
         assert tab.js("cellwise.address") == scene
 
 
+def test_the_exported_folder_works_on_any_host(chromium, tmp_path):
+    """A plain static server, the page in a subfolder, no headers of ours."""
+    pages.write(tmp_path / "a" / "site", [load("maze-ood")])
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=tmp_path)
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as host:
+        threading.Thread(target=host.serve_forever, daemon=True).start()
+        with web.opened(chromium, f"http://127.0.0.1:{host.server_port}/a/site/", "#maze=9.perfect.1") as tab:
+            solve(tab)
+        host.shutdown()
+
+
 def test_pictures_and_films_are_made(chromium, address):
     with web.opened(chromium, address, "#maze=9.perfect.1") as tab:
         tab.js("cellwise.steps(30)")
@@ -320,6 +367,20 @@ def test_a_phone(chromium, address):
         )
 
 
+def test_out_of_sight_cells_stand_still(chromium, address):
+    with web.opened(chromium, address, "#maze=201.perfect.1", width=360, height=600, mobile=True) as tab:
+        tab.js("document.getElementById('play').click()")
+        tab.wait("cellwise.frame.steps > 2")
+        tab.js("scrollTo(0, 1e5)")
+        tab.wait("!cellwise.visible")
+        tab.js("cellwise.mind.ask('frame', {})")
+        before = tab.js("cellwise.frame.steps")
+        time.sleep(0.3)
+        assert tab.js("cellwise.frame.steps") <= before + 1
+        tab.js("scrollTo(0, 0)")
+        tab.wait(f"cellwise.frame.steps > {before + 1}")
+
+
 def test_dark_and_light(chromium, address):
     grounds = set()
     for dark in (False, True):
@@ -348,9 +409,9 @@ def test_how_it_works_opens_and_closes(chromium, address):
 
 
 def test_the_page_is_small():
-    packed = {path: len(gzip.compress(data, 9)) for path, data in files([]).items()}
+    packed = {path: len(gzip.compress(data, 9)) for path, data in pages.files([]).items()}
     assert sum(packed.values()) <= 300_000
-    assert json.loads(files([])["models/index.json"]) == {"models": []}
+    assert json.loads(pages.files([])["models/index.json"]) == {"models": []}
 
 
 def test_time_is_left_to_others(chromium, address):

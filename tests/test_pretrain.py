@@ -184,7 +184,7 @@ def test_options_reach_the_recipe(monkeypatch):
     preset = dataclasses.replace(
         arc.ARC_SMALL, pairs=lambda: (tiny_pairs(), {"data": "painted"}), checks=lambda: ()
     )
-    monkeypatch.setitem(benchmarks.PAIR_PRESETS, "arc-small", preset)
+    monkeypatch.setitem(benchmarks.PRESETS, "arc-small", preset)
     words = ["arc-small", "--minutes", "2", "--recipe.canvases", "12", "32", "--recipe.schedule.peak", "0.1"]
     assert parse(Train, "cellwise train", [*words, "--recipe.window", "random"]).run() == 0
     [(job, folder, how)] = calls
@@ -211,7 +211,7 @@ def test_what_cannot_be_trained_says_so(name, options, said, tmp_path, monkeypat
     monkeypatch.setenv("CELLWISE_DATA", str(tmp_path))
     if "pool" in options:
         monkeypatch.setitem(
-            benchmarks.PAIR_PRESETS,
+            benchmarks.PRESETS,
             name,
             dataclasses.replace(arc.ARC_SMALL, pairs=lambda: (tiny_pairs(), {}), checks=lambda: ()),
         )

@@ -287,7 +287,7 @@ def test_rules_that_do_not_fit_are_refused_with_a_reason(monkeypatch):
         ("hidden", 40): "it knows channels by eights, heads by twos and hidden layers by 32",
         ("hidden", 1024): "1024 × 64 weights do not fit into the registers of a block",
     }
-    assert dispatch.choose(step, 47) == Resident(47)
+    assert dispatch.choose(step, 47, "float32") == Resident(47)
     assert resident.shape(MAZE_OOD.step) == resident.Shape(3, 4)
     assert resident.shape(MAZE_HARD.step) == resident.Shape(1, 8)
 

@@ -77,6 +77,7 @@ def test_test_sets_are_never_trainable():
         ("sudoku-easy", "train"),
         ("sudoku-extreme", "train"),
         ("sudoku-extreme-pool", "train"),
+        ("sudoku-extreme-pool", "train-1k"),
         ("sudoku-seventeen", "train"),
         ("arc-agi-1", "train"),
         ("re-arc", "train"),
@@ -345,8 +346,15 @@ def test_made_hard_sudokus_need_the_seventeen_clue_ones(monkeypatch, tmp_path, f
         "--from DIR` with the folder that holds seventeen-clue.csv.gz."
     )
     table = tmp_path / "table.csv"
-    table.write_text(f"question,answer\n{quiz(64)},{SOLVED}\n")
-    monkeypatch.setattr(store, "load", lambda name, split: archive.read_sudoku_csv(table))
+    rows = "".join(f"{quiz(blanks)},{SOLVED}\n" for blanks in (64, 63, 62, 64))
+    table.write_text(f"question,answer\n{rows}")
+    puzzles = archive.read_sudoku_csv(table)
+    # The pool holds the first and the last; the others are in different halves.
+    known = {"sudoku-seventeen": puzzles, "sudoku-extreme-pool": puzzles[np.array([0, 3])]}
+    monkeypatch.setattr(store, "load", lambda name, split: known[name])
+    halves = [SudokuHardMade(split).base(store.load) for split in ("eval", "test")]
+    assert sorted(int(half.difficulty[0]) for half in halves) == [62, 63]
+    assert [len(half) for half in halves] == [1, 1]
     store.make(SudokuHardMade(count=2, empties=(50, 52)))
     monkeypatch.undo()
     boards = archive.read_boards(folder / "sudoku-hard-made" / "test.npz")
@@ -363,7 +371,9 @@ def test_made_hard_sudokus_need_the_seventeen_clue_ones(monkeypatch, tmp_path, f
     [
         ("maze-hard", "train", 1000),
         ("maze-hard", "test", 1000),
-        ("sudoku-extreme-pool", "train", 20_000),
+        ("sudoku-extreme-pool", "train", 19_500),
+        ("sudoku-extreme-pool", "train-1k", 1000),
+        ("sudoku-extreme-pool", "eval", 500),
         ("sudoku-extreme-dev", "test", 500),
         ("sudoku-extreme-balanced", "test", 1100),
         ("sudoku-seventeen", "train", 39_158),

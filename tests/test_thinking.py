@@ -233,7 +233,7 @@ def dumb_tournament(model, boards, trials, steps, pruning, noise):
         (Pruning(2), 48),
         (Pruning(4, "niches"), 8),
         (Pruning(4, shared=True), 20),
-        (Pruning(8), 3),
+        pytest.param(Pruning(8), 3, marks=pytest.mark.slow),
     ],
 )
 def test_a_tournament_is_what_lonely_trials_would_make_of_it(monkeypatch, model, mazes, pruning, places):
@@ -356,10 +356,10 @@ def test_pruned_trials_find_right_answers_too(monkeypatch, model, mazes):
 
 
 def test_until_verified_goes_on_beyond_the_trials_asked_for(monkeypatch, model):
-    mazes = generate(9, 3, seed=5)
+    mazes = generate(9, 8, seed=5)
     short = Budget(trials=1, steps=20)
-    assert not found_by(monkeypatch, model, mazes, 4, 4, short).verified.all()
-    endless = found_by(monkeypatch, model, mazes, 4, 4, Budget(1, 20, seconds=1000.0, endless=True))
+    assert not found_by(monkeypatch, model, mazes, 8, 4, short).verified.all()
+    endless = found_by(monkeypatch, model, mazes, 8, 4, Budget(1, 20, seconds=1000.0, endless=True))
     assert endless.verified.all() and endless.trial.max() >= 1
 
 

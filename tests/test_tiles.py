@@ -16,7 +16,7 @@ def run(rule, tiled_from, monkeypatch):
     monkeypatch.setattr(compact, "TILED_FROM", tiled_from)
     spec = RULES[rule].automaton.step
     boards = boards_for(RULES[rule].automaton, (0.4, 0.5), SIZE)
-    path = dispatch.choose(spec, int((~boards.given).sum((1, 2)).max()))
+    path = dispatch.choose(spec, int((~boards.given).sum((1, 2)).max()), "float32")
     plan, keys = path.plan(spec, jnp.asarray(boards.given)), keys_of(boards)
     shape = (2, *SIZE, spec.channels)
     state = jnp.asarray(0.3 * np.random.default_rng(0).standard_normal(shape), jnp.float32)

@@ -60,7 +60,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(benchmarks, "PRESETS", PRESETS, raising=False)
-    monkeypatch.setattr(benchmarks, "PAIR_PRESETS", {})
 
 
 def parsed(*words) -> Train:

@@ -18,7 +18,7 @@ from pathlib import Path
 from browser import Browser
 from cellwise import environment
 from cellwise.automaton import rule
-from cellwise.benchmarks import PRESETS
+from cellwise.benchmarks import BOARD_PRESETS
 from cellwise.files import write_json
 from cellwise.model import Model, load
 from cellwise.web.pages import files
@@ -42,7 +42,7 @@ MEASURE = f"""(async () => {{
 
 def sudoku_rule() -> Model:
     """The rule of Sudoku-Extreme before training."""
-    preset = PRESETS["sudoku-extreme"]
+    preset = BOARD_PRESETS["sudoku-extreme"]
     weights = rule.first_weights(preset.automaton.step, (9, 9), seed=0) | {"layout.tokens": preset.tokens}
     return Model("sudoku-extreme-rule", "sudoku", preset.automaton, weights, (9, 9), 0.8, preset.pace)
 

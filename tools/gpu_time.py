@@ -10,7 +10,9 @@ apart from those of float32 products is told too.
 
 import argparse
 import json
+import shlex
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,10 +28,10 @@ import numpy as np
 from cellwise import environment
 from cellwise.automaton import layout, rollout, rule
 from cellwise.automaton.flops import closed_form
-from cellwise.benchmarks import PRESETS
+from cellwise.benchmarks import BOARD_PRESETS
 from cellwise.benchmarks.preset import Preset
 from cellwise.files import write_text
-from cellwise.kernels import bits, precision
+from cellwise.kernels import bits, precision, streamed
 from cellwise.kernels.dispatch import Attention, Streamed, streamed_refusal
 from cellwise.kernels.dispatch import Path as Way
 from cellwise.training import step
@@ -91,7 +93,7 @@ def boards(count: int) -> Data:
 
 def thinking(work: Work, path: Way, repetitions: int) -> dict[str, Any]:
     """How long a cell-step takes, and what became of the states."""
-    preset = PRESETS[work.preset]
+    preset = BOARD_PRESETS[work.preset]
     automaton, weights, given = preset.automaton, weights_for(preset), boards(work.boards)
     index = jnp.arange(work.boards, dtype=jnp.int32)
     keys = bits.trajectory_keys(0, index, index)
@@ -119,7 +121,7 @@ def thinking(work: Work, path: Way, repetitions: int) -> dict[str, Any]:
 
 def training(work: Work, path: Way, repetitions: int) -> dict[str, Any]:
     """How long an iteration takes, everything included."""
-    preset = PRESETS[work.preset]
+    preset = BOARD_PRESETS[work.preset]
     recipe = replace(
         preset.recipe,
         precision="bf16",
@@ -161,16 +163,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--paths", nargs="+", default=list(PATHS), choices=list(PATHS))
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--each", type=int, help="boards to a block, instead of what is thought best")
     parser.add_argument("--quick", action="store_true", help="two boards, two steps")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "gpu-time.json")
     asked = parser.parse_args()
+    if asked.each:
+        streamed.boards_each = lambda boards, *_: min(boards, asked.each)
     with precision.products("bf16"):
-        reason = streamed_refusal(PRESETS["sudoku-extreme"].automaton.step)
+        reason = streamed_refusal(BOARD_PRESETS["sudoku-extreme"].automaton.step)
     if reason:
         print(f"streamed does not run here: {reason}")
         asked.paths = [name for name in asked.paths if name != "streamed"]
     document: dict[str, Any] = {
-        "command": "python tools/gpu_time.py",
+        "command": shlex.join(["python", "tools/gpu_time.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).date().isoformat(),
         "device": environment.device(),
         "commit": environment.commit(),

@@ -71,10 +71,9 @@ def train(
 
 def find_preset(name: str) -> Preset | PairPreset:
     """The preset of this name."""
-    known: dict[str, Preset | PairPreset] = {**benchmarks.PRESETS, **benchmarks.PAIR_PRESETS}
-    if name not in list(known):
-        raise ConfigError(nearest("preset", str(name), known))
-    return known[name]
+    if name not in list(benchmarks.PRESETS):
+        raise ConfigError(nearest("preset", str(name), benchmarks.PRESETS))
+    return benchmarks.PRESETS[name]
 
 
 def changed(recipe: R, overrides: dict[str, Any]) -> R:

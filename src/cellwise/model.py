@@ -36,8 +36,8 @@ SHIPPED = Path(__file__).parent / "models"
 FORMAT = 1
 LIMIT = 256 * 2**20
 MOST_NOISE = 100
-_MOST_CONTEXTS = 10**6
 TRAINED_ON = "trained_on.u64"
+_MOST_CONTEXTS = 10**6
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 

@@ -119,6 +119,7 @@ struct Fibre {
   int lane;
   float* exchange;  // [32][10], of the warp
   bool done = false;
+  std::vector<Copy> early;  // Copies that this thread has not waited for.
 };
 
 inline jmp_buf scheduler;
@@ -212,6 +213,16 @@ void run(void (*kernel)(A...), void** arguments, int grid, int threads, int clus
 inline void __syncthreads() { emulator::meet(emulator::current->cta); }
 inline void __syncwarp() { emulator::meet(emulator::current->warp); }
 inline void emulated_cluster_barrier() { emulator::meet(emulator::current->cluster); }
+
+// A copy that arrives when it is waited for; until then there is nothing.
+inline void emulated_copy_early(void* to, const void* from, size_t bytes) {
+  std::memset(to, 0xFF, bytes);
+  emulator::current->early.push_back({static_cast<char*>(to), static_cast<const char*>(from), bytes});
+}
+inline void emulated_copies_wait() {
+  for (const emulator::Copy& copy : emulator::current->early) std::memcpy(copy.to, copy.from, copy.bytes);
+  emulator::current->early.clear();
+}
 
 // mma.m16n8k8 with TF32 factors: 13 bits of each are ignored, sums are single precision.
 inline void emulated_mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {

@@ -13,7 +13,7 @@ from jax import Array
 from ..automaton import layout, rollout
 from ..automaton.flops import closed_form
 from ..automaton.rule import first_weights
-from ..benchmarks import PRESETS
+from ..benchmarks import BOARD_PRESETS
 from ..benchmarks.preset import Preset
 from ..kernels import bits
 from ..kernels.dispatch import Path
@@ -90,7 +90,7 @@ class Setting:
 
 def setting(workload: Workload) -> Setting:
     """The workload, ready to be measured."""
-    preset = PRESETS[workload.preset]
+    preset = BOARD_PRESETS[workload.preset]
     count = TRAINING_BOARDS if workload.task == "training" else workload.boards
     return Setting(workload, preset, made(workload, preset, count))
 

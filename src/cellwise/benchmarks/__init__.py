@@ -3,7 +3,7 @@
 from . import arc, maze_hard, maze_ood, sudoku_extreme, sudoku_ood
 from .preset import Benchmark, PairPreset, Preset, TaskBenchmark
 
-PRESETS: dict[str, Preset] = {
+BOARD_PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
         maze_ood.MAZE_OOD,
@@ -19,15 +19,14 @@ PRESETS: dict[str, Preset] = {
         sudoku_extreme.SUDOKU_EXTREME_RELEASED,
     )
 }
+PAIR_PRESETS: dict[str, PairPreset] = {
+    preset.name: preset for preset in (arc.ARC, arc.ARC_PAPER, arc.ARC_SMALL)
+}
+PRESETS: dict[str, Preset | PairPreset] = {**BOARD_PRESETS, **PAIR_PRESETS}
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK for module in (maze_ood, maze_hard, sudoku_ood, sudoku_extreme)
 }
-
-PAIR_PRESETS: dict[str, PairPreset] = {
-    preset.name: preset for preset in (arc.ARC, arc.ARC_PAPER, arc.ARC_SMALL)
-}
-"""What is trained on pairs of grids."""
 
 TASK_BENCHMARKS: dict[str, TaskBenchmark] = {benchmark.name: benchmark for benchmark in arc.BENCHMARKS}
 """What is measured by learning tasks."""

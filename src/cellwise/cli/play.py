@@ -27,7 +27,7 @@ class Play:
     """Show this model as well, one that comes with the package or your own; may be given several times."""
     port: Annotated[int, tyro.conf.arg(metavar="PORT")] = 8765
     """Where the page is served; 0 takes any port that is free."""
-    browser: bool = True
+    no_browser: bool = False
     """Only serve the page, and open no browser."""
 
     def run(self) -> int:
@@ -37,7 +37,7 @@ class Play:
             try:
                 where = f"The page is at {server.address} – Ctrl-C stops it."
                 Console().print(where, soft_wrap=True, highlight=False)
-                if self.browser:
+                if not self.no_browser:
                     webbrowser.open(server.address)
                 server.serve_forever()
             except KeyboardInterrupt:  # The usual end, not a mishap.

@@ -25,6 +25,7 @@ from ..puzzles.maze_generator import generate
 from ..puzzles.maze_picture import read_picture
 from ..report import animation
 from ..report.terminal import Drawing, least_sure, watch
+from ..thinking.pruning import Pruning
 from ..thinking.schedule import usual
 from ..version import __version__
 from .arguments import option, seconds
@@ -152,6 +153,7 @@ class _Thinking:
         follows = self.watch or any(animation.moves(path) for path in self.save)
         usually = 1 if follows else _USUAL_TRIALS[model.puzzle]
         trials = usually if self.trials is None else self.trials
+        Pruning(self.prune).check(trials, steps)
         task = _Task(model, restore(batch)[0], steps, self.seed, trials, kicks)
         began = time.perf_counter()
         answer = self._follow(task) if follows else self._think(task)

@@ -116,9 +116,7 @@ class Train:
             _list_presets()
             return 0
         if self.preset is None:
-            raise ConfigError(
-                f"Name a preset to train: {', '.join([*benchmarks.PRESETS, *benchmarks.PAIR_PRESETS])}."
-            )
+            raise ConfigError(f"Name a preset to train: {', '.join(benchmarks.PRESETS)}.")
         try:
             api.train(
                 self.preset,
@@ -153,6 +151,6 @@ def _list_presets() -> None:
     table.add_column("preset", no_wrap=True)
     table.add_column("iterations", justify="right")
     table.add_column("about")
-    for name, preset in [*benchmarks.PRESETS.items(), *benchmarks.PAIR_PRESETS.items()]:
+    for name, preset in benchmarks.PRESETS.items():
         table.add_row(name, f"{preset.recipe.steps:,}", preset.about)
     Console().print(table)

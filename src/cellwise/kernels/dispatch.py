@@ -15,6 +15,7 @@ from jaxtyping import Bool
 from . import attention, bits, compact, precision, reference, resident, streamed
 from .bits import Keys, Rate, Step
 from .noise import Noise, kicks
+from .precision import Precision
 from .reference import State
 from .spec import StepSpec, Weights
 
@@ -318,6 +319,7 @@ def runnable(spec: StepSpec, free: int) -> list[Path]:
     return [made[verdict.path] for verdict in verdicts(spec) if verdict.reason is None]
 
 
-def choose(spec: StepSpec, free: int) -> Path:
-    """The fastest of them, for the precision in force."""
-    return runnable(spec, free)[0]
+def choose(spec: StepSpec, free: int, exactly: Precision) -> Path:
+    """The fastest of them for products of this precision."""
+    with precision.products(exactly):
+        return runnable(spec, free)[0]

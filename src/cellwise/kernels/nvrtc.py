@@ -86,7 +86,9 @@ def compiled(file: str, architecture: str, definitions: tuple[tuple[str, str], .
             raise CompileError(f"{file} does not compile with {' '.join(defines)}: {log.strip()}")
         ptx = _text(library, program, library.nvrtcGetPTXSize, library.nvrtcGetPTX)
         # The compiler may be newer than the driver, which reads no newer version of PTX than its own. Nothing
-        # here needs more than the version that has clusters.
+        # here needs more than the version that has clusters. Notes on which bytes of a load are used need a
+        # later one, and are only notes.
+        ptx = re.sub(r'^\s*\.pragma "used_bytes_mask[^"]*";\n', "", ptx, flags=re.MULTILINE)
         return re.sub(r"^\.version .*$", f".version {VERSION}", ptx, count=1, flags=re.MULTILINE)
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))

@@ -154,7 +154,8 @@ class Call:
             }
         perceived, channels = spec.perceived, spec.channels
         if entry == "steps_forward":
-            shared = form.tile * (perceived + 4) + form.split * form.tile * (channels + 8)
+            early = 2 * form.tile * (9 * channels + 1)
+            shared = form.tile * (perceived + 4) + form.split * form.tile * (channels + 8) + early
         else:
             own = -(-rows // (form.tile * cluster)) * form.tile
             parts = max(form.split * form.tile * (perceived + 8), spec.heads * form.threads)

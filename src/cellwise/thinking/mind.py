@@ -155,6 +155,4 @@ def prepare(
     """A mind for these boards, by the fastest path that can run it."""
     free = int((~given).sum((1, 2)).max(initial=0))
     arrays = {name: jnp.asarray(weight) for name, weight in weights.items()}
-    with products(precision):
-        path = choose(automaton.step, free)
-    return Mind(automaton, arrays, path, rate, noise, precision)
+    return Mind(automaton, arrays, choose(automaton.step, free, precision), rate, noise, precision)

@@ -47,7 +47,7 @@ class Pruning:
                 f"Pruning by {self.segments} halves the trials {self.segments - 1} times and leaves none of "
                 f"{trials}; choose at least {fewest} trials or a smaller pruning factor."
             )
-        if steps < self.segments:
+        if self.segments > 1 and steps < self.segments:
             raise ConfigError(
                 f"{steps} steps cannot be cut into {self.segments} segments; choose at least {self.segments} "
                 "steps or a smaller pruning factor."

@@ -36,7 +36,7 @@ def solve_check(job: Job, check: Check, weights: Weights) -> tuple[float, float]
             jnp.int32(check.steps),
             jnp.uint32(job.seed),
             automaton=job.automaton,
-            path=dispatch.choose(job.automaton.step, most_free(check.boards)),
+            path=dispatch.choose(job.automaton.step, most_free(check.boards), job.recipe.precision),
             rate=job.recipe.fire_rate,
         )
     return float(np.asarray(cells)), float(np.asarray(boards))

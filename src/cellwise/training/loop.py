@@ -108,8 +108,7 @@ class _Session:
     def go_on(self, log_every: int, save_every: int, check_every: int, tensorboard: bool) -> None:
         """Trains to the end."""
         job, total = self.job, self.job.recipe.steps
-        with products(job.recipe.precision):
-            path = dispatch.choose(job.automaton.step, most_free(job.boards))
+        path = dispatch.choose(job.automaton.step, most_free(job.boards), job.recipe.precision)
         advance = partial(
             iterate,
             fixed=self.fixed,

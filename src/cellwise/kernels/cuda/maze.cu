@@ -8,7 +8,8 @@
 //             cores, with its share of the weights in registers, and multiplies it by its share of w_out
 //     change  the sum of the warps' products, masked by who fires, added to the row's state
 //
-// and then a barrier of the cluster. States live in global memory (that is: in L2) and are read past L1.
+// and then a barrier of the cluster. The neighbours of the next tile are on their way while a tile is computed,
+// or else a multiprocessor, on which one block fits, would wait for them most of the time. States live in global memory (that is: in L2) and are read past L1.
 // The random bits are those of `bits.py`.
 //
 // Sizes come as definitions: CHANNELS, HEADS, HIDDEN, ROW_TILES, HIDDEN_SPLIT, CLUSTER, PASSES (1: factors
@@ -112,6 +113,31 @@ __device__ __forceinline__ void barrier() {
 #endif
 }
 
+// Begins to copy 16 bytes or 4 past L1, and waits for all that were begun.
+__device__ __forceinline__ void copy_early(float* to, const float* from) {
+#ifdef EMULATED
+  emulated_copy_early(to, from, 16);
+#else
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from)
+               : "memory");
+#endif
+}
+__device__ __forceinline__ void copy_early(int* to, const int* from) {
+#ifdef EMULATED
+  emulated_copy_early(to, from, 4);
+#else
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from)
+               : "memory");
+#endif
+}
+__device__ __forceinline__ void copies_wait() {
+#ifdef EMULATED
+  emulated_copies_wait();
+#else
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 struct Board {
   const int* near;     // [9][rows]: where neighbour n of a row is: in the table, or from `table_rows` on a row
   const float* table;  // [table_rows][C]
@@ -119,7 +145,9 @@ struct Board {
 
   // Neighbour n of a row, given the states of the rows.
   __device__ __forceinline__ const float* neighbour(const float* slot, int n, int row) const {
-    const int at = __ldg(near + n * rows + row);
+    return found(slot, __ldg(near + n * rows + row));
+  }
+  __device__ __forceinline__ const float* found(const float* slot, int at) const {
     return at < table_rows ? table + size_t(at) * C : slot + size_t(at - table_rows) * C;
   }
 };
@@ -169,6 +197,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) IN_CLUSTERS steps_forward(
   float* shared = shared_memory;
   float* z_tile = shared;               // [TILE][ZS]
   float* parts = shared + TILE * ZS;    // [HIDDEN_SPLIT][TILE][PS]
+  float* early = parts + HIDDEN_SPLIT * TILE * PS;  // [2][9][TILE][C]: the neighbours of this tile and the next
+  int* early_cells = reinterpret_cast<int*>(early + 2 * 9 * TILE * C);  // [2][TILE]
 
   for (int i = rank * THREADS + tid; i < rows * QUADS; i += CLUSTER * THREADS) {
     store4(slots + 4 * i, load4(begin + size_t(board) * rows * C + 4 * i));
@@ -205,8 +235,28 @@ extern "C" __global__ void __launch_bounds__(THREADS) IN_CLUSTERS steps_forward(
 #pragma unroll
     for (int n = 0; n < 9; n++) kernel[m][n] = kernels[(half * HALF + m) * 9 + n];
   }
+
+  // Where the neighbours of a tile are, and copying them.
+  constexpr int COPIES = (9 * TILE * QUADS + THREADS - 1) / THREADS;
+  const auto find = [&](int (&places)[COPIES], int row0) {
+#pragma unroll
+    for (int i = 0; i < COPIES; i++) {
+      const int item = tid + i * THREADS, row = row0 + item / QUADS % TILE, n = item / QUADS / TILE;
+      places[i] = n < 9 && row < live ? __ldg(at.near + n * rows + row) : -1;
+    }
+  };
+  const auto copy = [&](const int (&places)[COPIES], const float* slot, int row0, int buffer) {
+#pragma unroll
+    for (int i = 0; i < COPIES; i++) {
+      const int item = tid + i * THREADS;
+      if (places[i] < 0) continue;
+      copy_early(early + buffer * 9 * TILE * C + 4 * item, at.found(slot, places[i]) + 4 * (item % QUADS));
+    }
+    if (tid < TILE && row0 + tid < rows) copy_early(early_cells + buffer * TILE + tid, cells + row0 + tid);
+  };
   barrier();
 
+  int buffer = 0;
   for (int t = 0; t < steps; t++) {
     const float* before = slots + SLOT(t);
     float* after = slots + SLOT(t + 1);
@@ -217,7 +267,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) IN_CLUSTERS steps_forward(
     const u32 noise_key = at_step(key, NOISE_BITS, u32(first + t));
 #endif
 
-    for (int row0 = rank * TILE; row0 < LAST; row0 += CLUSTER * TILE) {
+    if (rank * TILE < LAST) {
+      int places[COPIES];
+      find(places, rank * TILE);
+      copy(places, before, rank * TILE, buffer);
+    }
+    for (int row0 = rank * TILE; row0 < LAST; row0 += CLUSTER * TILE, buffer ^= 1) {
+      const int next = row0 + CLUSTER * TILE;
+      int places[COPIES];
+      find(places, next);
+      copies_wait();
+      __syncthreads();
+      if (next < LAST) copy(places, before, next, buffer ^ 1);
+      const float* around = early + buffer * 9 * TILE * C;
+      const int* cells_here = early_cells + buffer * TILE;
+
       // What the rows perceive.
       for (int item = tid; item < TILE * QUADS * 2; item += THREADS) {
         const int quad = (item / 2) % QUADS, row = item / 2 / QUADS;
@@ -226,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) IN_CLUSTERS steps_forward(
         if (row0 + row < live) {
 #pragma unroll
           for (int n = 0; n < 9; n++) {
-            const float4 x = load4(at.neighbour(before, n, row0 + row) + 4 * quad);
+            const float4 x = *reinterpret_cast<const float4*>(around + (n * TILE + row) * C + 4 * quad);
 #pragma unroll
             for (int m = 0; m < HALF; m++) add_times(z[m], kernel[m][n], x);
           }
@@ -294,9 +358,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) IN_CLUSTERS steps_forward(
           x += sums[p * TILE * PS];
           y += sums[p * TILE * PS + 1];
         }
-        const int cell = cells[row];
+        const int cell = cells_here[item / PAIRS];
         const bool fires = chance(at_cell(fire_key, cell), FIRE_BELOW);
-        float2 state = load2(before + size_t(row) * C + channel);
+        float2 state;
+        if (row < live) {
+          state = *reinterpret_cast<const float2*>(around + (4 * TILE + item / PAIRS) * C + channel);
+        } else {
+          state = load2(before + size_t(row) * C + channel);
+        }
         if (fires && row < live) {
           state.x += x;
           state.y += y;

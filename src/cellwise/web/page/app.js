@@ -16,7 +16,7 @@ export class App extends EventTarget {
   constructor(canvas) {
     super();
     Object.assign(this, { canvas, mind: new Mind(), models: new Map() });
-    Object.assign(this, { seed: 0, trials: 1, speed: 5, view: "answer", focus: null, cursor: -1, brush: null });
+    Object.assign(this, { seed: 0, trials: 1, speed: 5, view: "answer", focus: null, cursor: -1, brush: null, probe: -1 });
     Object.assign(this, { playing: false, visible: true, busy: 0, edits: new Map(), wiped: new Set(), device: "auto" });
     this.settings = { rate: 0.8, adaptive: false, noise: 0 };
     this.theme = "light";
@@ -66,7 +66,7 @@ export class App extends EventTarget {
       if (!board.inputs.includes(GOAL)) board.inputs[goal] = GOAL;
       board.inputs[start] = Math.min(board.inputs[start], GOAL);
     } else if (this.model.puzzle === "maze") board.inputs.forEach((token, cell) => token > END && (board.inputs[cell] = END));
-    this.cursor = -1;
+    this.cursor = this.probe = -1;
     await this.begin();
   }
 
@@ -115,6 +115,12 @@ export class App extends EventTarget {
     }
   }
 
+  /** Looks into a cell from now on. */
+  peek(cell) {
+    this.peeked = cell !== this.probe;
+    this.probe = cell;
+  }
+
   /** Hands what a person did to the worker. */
   async interfere() {
     if (this.changed) this.judge();
@@ -143,7 +149,7 @@ export class App extends EventTarget {
       try {
         await this.turn(passed);
       } catch (problem) {
-        this.playing = false;
+        this.tell("stopped");
         this.tell("trouble", `Thinking stopped: ${problem.message}. Choose “Restart” to go on.`);
       }
     }
@@ -162,7 +168,7 @@ export class App extends EventTarget {
         this.due = Math.max(0, Math.min(this.due - (this.frame.steps - before), 0.2 * SPEEDS[this.speed])) || 0;
         this.pace = { steps: this.frame.steps - before, seconds: (performance.now() - began) / 1000 };
       }
-    } else if (acted) await this.look();
+    } else if (acted || this.peeked) await this.look();
     this.paint();
   }
 
@@ -198,7 +204,8 @@ export class App extends EventTarget {
 
   /** Gets a frame and shows it. */
   async look() {
-    this.frame = await this.mind.ask("frame", { focus: this.focus, view: this.view });
+    this.peeked = false;
+    this.frame = await this.mind.ask("frame", { focus: this.focus, view: this.view, probe: this.probe });
     if (this.frame.lost) {
       this.tell("trouble", `The GPU was lost (${this.frame.lost}); the cells go on thinking on the CPU.`);
       await this.mind.ask("noticed");
@@ -217,10 +224,9 @@ export class App extends EventTarget {
     if (!this.board || this.frame?.grid.length !== this.board.inputs.length) return;
     const { width, height } = this.board, room = this.canvas.parentElement.clientWidth;
     const density = devicePixelRatio || 1, exact = (room * density) / Math.max(width, height);
-    const scale = Math.max(1, Math.floor(exact));
-    // The picture has whole pixels to a cell; it is shown as wide as there is room for if that blurs little.
-    const shown = exact < 1.3 * scale ? Math.min(exact, scale * 1.06) : scale;
-    this.canvas.style.width = `${(shown * width) / density}px`;
+    // The picture has whole pixels to a cell and is shown a little smaller, so that it fills the room.
+    const scale = Math.max(1, Math.ceil(exact));
+    this.canvas.style.width = `${(exact * width) / density}px`;
     const focused = document.activeElement === this.canvas;
     const cursor = this.model.puzzle === "sudoku" || (focused && this.keyboard) ? this.cursor : -1;
     draw(this.canvas, this.model.puzzle, this.board, this.frame, {

@@ -27,6 +27,7 @@ const HINTS = {
 export function bindControls(app, models, notice) {
   const tool = () => document.querySelector("input[name=tool]:checked").value;
   const radius = () => Number(find("brush").value) * (app.model.puzzle === "sudoku" ? 0.25 : Math.max(1, app.board.width / 60));
+  const describe = (cell) => hands.describe(cell);
   const say = (cell) => (find("cursor-says").textContent = hands.describe(cell));
   const hands = new Hands(app, { tool, radius, say });
   const puzzle = () => (app.model.puzzle === "sudoku" ? "sudoku" : "maze");
@@ -52,7 +53,7 @@ export function bindControls(app, models, notice) {
     app.due = 0;
     document.body.classList.toggle("playing", playing);
     find("play-text").textContent = playing ? "Pause" : "Think";
-    showFrame(app);
+    showFrame(app, describe);
   }
 
   const renew = () =>
@@ -252,9 +253,10 @@ export function bindControls(app, models, notice) {
     app.paint();
   }
 
-  app.addEventListener("frame", () => showFrame(app));
+  app.addEventListener("frame", () => showFrame(app, describe));
   app.addEventListener("model", show);
-  app.addEventListener("scene", () => (show(), showFrame(app), remember()));
+  app.addEventListener("stopped", () => play(false));
+  app.addEventListener("scene", () => (show(), showFrame(app, describe), remember()));
   return { show, renew, play };
 }
 

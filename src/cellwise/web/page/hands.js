@@ -1,6 +1,6 @@
 // What hands do on the board: a mouse, a finger, a pen or the keyboard.
 
-import { END, GOAL, WALL } from "./puzzles/maze.js";
+import { END, GOAL, WALL, ends } from "./puzzles/maze.js";
 
 const MOVES = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
@@ -39,10 +39,11 @@ export class Hands {
     app.keyboard = false;
     if (cell < 0) return;
     app.cursor = cell;
+    app.peek(cell);
     this.at = [x, y];
     if (this.tool() === "wipe") this.drawing = "wipe";
     else if (!this.isMaze) return app.paint();
-    else if (app.board.inputs[cell] >= END) this.take(cell);
+    else if (this.endAt(x, y) >= 0) this.take(this.endAt(x, y));
     else if (this.inside(Math.floor(x), Math.floor(y))) this.drawing = app.board.inputs[cell] === WALL ? 0 : WALL;
     this.drag(x, y);
   }
@@ -63,6 +64,7 @@ export class Hands {
 
   hover(at) {
     const wipes = this.tool() === "wipe" && at;
+    if (at && this.cell(...at) >= 0) this.app.peek(this.cell(...at));
     const before = this.app.brush;
     this.app.brush = wipes ? { x: at[0], y: at[1], radius: this.radius() } : null;
     if (wipes || before) this.app.paint();
@@ -84,6 +86,13 @@ export class Hands {
     app.put(this.held, this.under);
     app.put(cell, end);
     [this.held, this.under] = [cell, under];
+  }
+
+  /** The end whose mark, which is larger than its cell, lies here; or -1. */
+  endAt(x, y) {
+    const { width, inputs } = this.app.board, reach = Math.max(0.5, width / 100);
+    const near = (end) => Math.max(Math.abs((end % width) + 0.5 - x), Math.abs(Math.floor(end / width) + 0.5 - y)) <= reach;
+    return ends(inputs).find(near) ?? -1;
   }
 
   cell(x, y) {
@@ -117,6 +126,7 @@ export class Hands {
     else return;
     event.preventDefault();
     event.stopPropagation();
+    app.peek(app.cursor);
     app.paint();
     this.say(app.cursor);
   }
@@ -138,7 +148,7 @@ export class Hands {
     [this.held, this.under] = [cell, 0];
   }
 
-  /** A cell in words, for those who do not see it. */
+  /** A cell in words. */
   describe(cell) {
     const { app } = this, { width, inputs } = app.board, { grid, sure } = app.frame;
     const where = `Row ${Math.floor(cell / width) + 1}, column ${(cell % width) + 1}`;

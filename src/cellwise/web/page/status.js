@@ -1,6 +1,6 @@
 // What the page says of the thought: the verdict, the counts, the trials in small.
 
-import { draw } from "./view/draw.js";
+import { draw, drawInside } from "./view/draw.js";
 
 const find = (id) => document.getElementById(id);
 
@@ -8,7 +8,7 @@ const find = (id) => document.getElementById(id);
 export const count = (number) => Math.round(number).toLocaleString("en");
 
 /** Shows everything that changes with a frame. */
-export function showFrame(app) {
+export function showFrame(app, describe) {
   const { frame } = app, sudoku = app.model.puzzle === "sudoku";
   if (!frame) return;
   find("time").min = frame.first;
@@ -25,6 +25,8 @@ export function showFrame(app) {
   find("verdict").dataset.kind = kind;
   find("help-out").hidden = sudoku || !app.fault;
   find("board").setAttribute("aria-label", `${sudoku ? "Sudoku" : "Maze"} of ${app.board.height} by ${app.board.width} cells. ${text}`);
+  drawInside(find("inside"), frame.inside, app.theme);
+  find("inside-text").textContent = frame.inside ? describe(app.probe) : "Point at a cell to see the numbers in it.";
   showTrials(app);
 }
 

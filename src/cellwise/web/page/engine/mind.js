@@ -12,14 +12,15 @@ export class Mind {
       else reject(new Error(problem));
     };
     this.worker.onerror = (event) => {
-      const problem = new Error(event.message ?? "the worker could not start");
-      for (const { reject } of this.waiting.values()) reject(problem);
+      this.broken = new Error(event.message ?? "the worker could not start");
+      for (const { reject } of this.waiting.values()) reject(this.broken);
       this.waiting.clear();
     };
   }
 
   /** Asks the worker for something; see `requests` in worker.js. */
   ask(request, argument) {
+    if (this.broken) return Promise.reject(this.broken);
     const id = ++this.sent;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });

@@ -73,6 +73,7 @@ function checkConfig(config, broken) {
   const size = config.size === undefined ? [] : config.size;
   const count = (n, most = 8192) => Number.isInteger(n) && n >= 1 && n <= most;
   const places = (n, most) => Number.isInteger(n) && n >= 0 && n <= most;
+  const real = (n, most) => Number.isFinite(n) && n >= 0 && n <= most;
   const good =
     Object.hasOwn(TOKENS, config.puzzle) &&
     layout.tokens === TOKENS[config.puzzle] &&
@@ -88,11 +89,11 @@ function checkConfig(config, broken) {
     places(step.first_unit, step.channels - 1) &&
     (step.unit === null || (count(step.unit) && (step.channels - step.first_unit) % step.unit === 0)) &&
     (step.perception === "kernels" || step.channels % step.heads === 0) &&
-    config.fire_rate > 0 && config.fire_rate <= 1 &&
-    layout.spread >= 0 && layout.spread <= 100 &&
+    real(config.fire_rate, 1) && config.fire_rate > 0 &&
+    real(layout.spread, 100) &&
     (size === null || (size.length === 2 && size.every((side) => count(side, 2003)))) &&
     (config.puzzle !== "sudoku" || size === null || String(size) === "9,9") &&
-    places(config.pace?.base, 1e6) && config.pace.per_cell >= 0 && config.pace.per_cell <= 100;
+    places(config.pace?.base, 1e6) && real(config.pace.per_cell, 100);
   if (!good) throw broken("describes an automaton that cannot exist");
   if ((step.update ?? "mlp") !== "mlp" || step.channels % 4) {
     throw new ModelError(`This page cannot run the model ${nameOf(config.name)}: it knows rules with one hidden layer only.`);

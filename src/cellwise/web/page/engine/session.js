@@ -5,7 +5,7 @@ import { isSolution } from "../puzzles/sudoku.js";
 import { DEFAULTS, Thought } from "./thought.js";
 
 const MEMORY = 96 * 2 ** 20; // Bytes for moments to go back to.
-const FIRST_GAP = 4; // Steps between two of them, until memory is used up.
+const FIRST_GAP = 8; // Steps between two of them, until memory is used up.
 const CLONES = 3; // Of trials that say the same, the surest so many are kept first.
 
 export class Session {
@@ -43,13 +43,16 @@ export class Session {
       this.live.forEach((thought) => (thought.quiet = 0));
       this.interfered();
     }
-    const until = performance.now() + budget;
-    for (const end = this.steps + count; this.steps < end && (tireless || !this.resting) && performance.now() < until; ) {
-      const together = Math.min(end - this.steps, this.stepper.most, this.gap - (this.steps % this.gap));
+    // Who goes on from before an interference goes another way.
+    if (!tireless && this.moments.some((moment) => moment.kept && moment.steps > this.steps)) this.forget();
+    const enough = performance.now() + budget;
+    for (const end = this.steps + count; this.steps < end && (tireless || !this.resting) && performance.now() < enough; ) {
+      const until = (every) => every - (this.steps % every);
+      const together = Math.min(end - this.steps, this.stepper.most, until(this.gap), until(this.segment));
       for (const thought of this.live) await thought.advance(this.stepper, together, this.settings);
       this.steps += together;
       this.furthest = Math.max(this.furthest, this.steps);
-      if (this.steps % this.segment < together) this.prune();
+      if (this.steps % this.segment === 0) this.prune();
       if (this.steps % this.gap === 0) this.remember();
     }
   }
@@ -58,6 +61,7 @@ export class Session {
   prune() {
     const live = this.thoughts.map((thought, trial) => ({ thought, trial })).filter(({ trial }) => this.alive[trial]);
     if (live.length < 2) return;
+    this.look();
     const ranked = live.map(({ thought, trial }) => {
       const sure = thought.confidence;
       const ahead = live.filter(
@@ -83,11 +87,22 @@ export class Session {
     this.interfered();
   }
 
+  /** Reads what the cells say, where steps were taken since. */
+  look() {
+    for (const thought of this.thoughts) if (thought.stale) thought.read();
+  }
+
   /** What was to come is no longer so; this moment cannot be computed from an earlier one. */
   interfered() {
+    this.forget();
     this.moments = this.moments.filter((moment) => moment.steps < this.steps);
-    this.furthest = this.steps;
     this.remember(true);
+  }
+
+  /** Forgets what came after this moment. */
+  forget() {
+    this.moments = this.moments.filter((moment) => moment.steps <= this.steps);
+    this.furthest = this.steps;
   }
 
   remember(kept = false) {
@@ -118,8 +133,9 @@ export class Session {
     await this.run(wanted - this.steps, Infinity, this.settings, true);
   }
 
-  /** What there is to see, of trial `focus` and of all trials in small. */
-  frame(focus, view) {
+  /** What there is to see, of trial `focus` and of all trials in small; `inside` are the numbers of cell `probe`. */
+  frame(focus, view, probe = -1) {
+    this.look();
     const trial = focus ?? this.best, thought = this.thoughts[trial];
     const small = this.thoughts.length > 1;
     return {
@@ -135,6 +151,7 @@ export class Session {
       sure: thought.sure.slice(),
       second: thought.second?.slice() ?? null,
       shown: shown(thought, view),
+      inside: probe >= 0 ? inside(thought, probe) : null,
       confidence: thought.confidence,
       solved: solves(this.model, thought),
       trials: this.thoughts.map((one, i) => ({
@@ -149,6 +166,10 @@ export class Session {
 
 function solves(model, thought) {
   return model.puzzle === "sudoku" ? isSolution(thought.inputs, thought.grid) : isSolved(thought, thought.grid);
+}
+
+function inside({ model, state }, cell) {
+  return state.slice(cell * model.step.channels, (cell + 1) * model.step.channels);
 }
 
 /** The numbers of a view other than the answer, one for each cell. */

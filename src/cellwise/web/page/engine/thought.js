@@ -53,7 +53,7 @@ export class Thought {
       this.quiet = moved > STILL || settings.noise > 0 ? 0 : this.quiet + together;
       count -= together;
     }
-    this.read();
+    this.stale = true;
   }
 
   /** The chance of each cell to fire in adaptive firing. */
@@ -86,8 +86,9 @@ export class Thought {
     }
   }
 
-  /** Fills `grid` and `sure` from the state. */
+  /** Fills `grid` and `sure` from the state; after steps that is left to who looks at them. */
   read() {
+    this.stale = false;
     this.reader.read(this.state, this.grid, this.sure, this.second);
   }
 

@@ -42,7 +42,7 @@ const requests = {
   seek: ({ step }) => session.seek(step),
   lose: () => stepper.lose?.(),
   noticed: () => (losing = null),
-  frame: ({ focus, view }) => ({ ...session.frame(focus, view), device: stepper.name, lost: losing }),
+  frame: ({ focus, view, probe }) => ({ ...session.frame(focus, view, probe), device: stepper.name, lost: losing }),
   /** The state as raw numbers, for tests. */
   state: ({ trial }) => session.thoughts[trial].state.slice(),
 };

@@ -33,9 +33,9 @@ function drawMaze(context, { inputs, width, height }, frame, scale, colours, vie
     const x = ((cell % width) + 0.5) * scale, y = (Math.floor(cell / width) + 0.5) * scale;
     context.fillStyle = css(colours.tokens[inputs[cell]]);
     context.strokeStyle = colours.ring;
-    context.lineWidth = Math.max(1, scale / 6);
+    context.lineWidth = Math.max(1.5, scale / 6);
     context.beginPath();
-    context.arc(x, y, Math.max(2, scale * 0.62), 0, 2 * Math.PI);
+    context.arc(x, y, Math.max(0.62, width / 120) * scale, 0, 2 * Math.PI); // To be found in a large maze, too.
     context.fill();
     context.stroke();
   }
@@ -60,7 +60,9 @@ function scratch(width, height) {
 }
 
 function drawSudoku(context, { inputs }, frame, scale, colours, view, cursor) {
-  const clashes = conflicts(frame.grid.map((digit, cell) => inputs[cell] || digit)), small = scale >= 30;
+  // A clue clashes with clues only: it is not its fault what a cell that is still thinking says.
+  const wrong = conflicts(inputs), doubtful = conflicts(frame.grid.map((digit, cell) => inputs[cell] || digit));
+  const small = scale >= 30;
   context.fillStyle = colours.ground;
   context.fillRect(0, 0, 9 * scale, 9 * scale);
   context.textAlign = "center";
@@ -76,13 +78,14 @@ function drawSudoku(context, { inputs }, frame, scale, colours, view, cursor) {
     }
     const digit = inputs[cell] || frame.grid[cell];
     if (!digit) continue;
+    const clashes = inputs[cell] ? wrong[cell] : doubtful[cell];
     const sure = inputs[cell] ? 1 : Math.max(0, Math.min(1, frame.sure[cell] || 0));
-    context.globalAlpha = 0.12 + 0.88 * sure ** 2;
-    context.fillStyle = clashes[cell] ? colours.clash : inputs[cell] ? colours.clue : css(colours.found);
+    context.globalAlpha = 0.25 + 0.75 * sure ** 2;
+    context.fillStyle = clashes ? colours.clash : inputs[cell] ? colours.clue : css(colours.found);
     context.font = `${inputs[cell] ? 700 : 450} ${0.58 * scale}px system-ui, "Noto Sans", sans-serif`;
     context.fillText(digit, x + scale / 2, y + 0.53 * scale);
     // Colour alone must not say that a digit clashes.
-    if (clashes[cell]) context.fillRect(x + 0.28 * scale, y + 0.84 * scale, 0.44 * scale, Math.max(1, 0.045 * scale));
+    if (clashes) context.fillRect(x + 0.28 * scale, y + 0.84 * scale, 0.44 * scale, Math.max(1, 0.045 * scale));
     context.globalAlpha = 1;
     if (small && !inputs[cell] && sure < 0.9 && frame.second?.[cell]) {
       context.fillStyle = css(colours.aside, 0.8);
@@ -105,7 +108,7 @@ function drawSudoku(context, { inputs }, frame, scale, colours, view, cursor) {
 }
 
 function drawCursor(context, x, y, scale, colours) {
-  const wide = Math.max(2, scale / 9);
+  const wide = Math.max(2, Math.min(5, scale / 9));
   for (const [colour, width] of [[colours.ring, wide + 2], [colours.cursor, wide]]) {
     context.strokeStyle = colour;
     context.lineWidth = width;
@@ -121,4 +124,20 @@ function drawBrush(context, { x, y, radius }, scale, colours) {
   context.arc(x * scale, y * scale, (radius + 0.5) * scale, 0, 2 * Math.PI);
   context.stroke();
   context.setLineDash([]);
+}
+
+/** The numbers of one cell as bars, zero in the middle; the largest fills the height. */
+export function drawInside(canvas, numbers, theme) {
+  const { positive, negative, thin } = THEMES[theme], density = devicePixelRatio || 1;
+  canvas.width = canvas.clientWidth * density;
+  canvas.height = canvas.clientHeight * density;
+  const context = canvas.getContext("2d"), { width, height } = canvas, step = width / (numbers?.length || 16);
+  const most = numbers?.reduce((most, number) => Math.max(most, Math.abs(number)), 0.25);
+  context.fillStyle = thin;
+  context.fillRect(0, height / 2 - density / 2, width, density);
+  numbers?.forEach((number, i) => {
+    const tall = (0.92 * number * height) / (2 * most);
+    context.fillStyle = number < 0 ? negative : positive;
+    context.fillRect(i * step + step * 0.12, height / 2 - Math.max(0, tall), step * 0.76, Math.abs(tall));
+  });
 }

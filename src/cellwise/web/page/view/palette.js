@@ -6,11 +6,13 @@ export const THEMES = {
     tokens: [[255, 255, 255], [0, 80, 170], [43, 47, 56], [213, 94, 0], [0, 158, 115]],
     unsure: [205, 207, 210], wiped: [230, 159, 0], cursor: "#d55e00", ground: "#ffffff", rule: "#2b2f38", thin: "#cfd2d8",
     clue: "#14161a", found: [0, 80, 170], clash: "#c34a00", chosen: "#e5eefa", ring: "#ffffff", aside: [91, 98, 112],
+    positive: "#0050aa", negative: "#d55e00",
   },
   dark: {
     tokens: [[20, 23, 30], [86, 180, 233], [88, 94, 108], [255, 157, 87], [240, 228, 66]],
     unsure: [52, 57, 68], wiped: [230, 159, 0], cursor: "#f0e442", ground: "#14171e", rule: "#8a919e", thin: "#343a46",
     clue: "#ffffff", found: [86, 180, 233], clash: "#ff9d57", chosen: "#16293a", ring: "#14171e", aside: [165, 172, 185],
+    positive: "#56b4e9", negative: "#ff9d57",
   },
 };
 

@@ -1,0 +1,354 @@
+// Tiles of rows and the products that are made of them, for a rule with attention: what `attention.cu` and
+// `attention_backward.cuh` are made of.
+
+#pragma once
+
+#include "hopper.cuh"
+
+#ifndef EMULATED
+extern __shared__ __align__(16) float shared_memory[];
+#endif
+
+constexpr int C = CHANNELS, H = HIDDEN, CELLS = HEIGHT * WIDTH;
+constexpr int UNIT = 32, UNITS = C / UNIT, FROZEN_UNITS = FROZEN / UNIT;
+constexpr int AT_ONCE = UNITS < 4 ? UNITS : 4, BACK_AT_ONCE = 2;  // Units of a row that are read together.
+constexpr float EPS = 1e-6f;
+
+constexpr int GROUPS = 2, GROUP_ROWS = 64, TILE = GROUPS * GROUP_ROWS;
+constexpr int MANY_REGISTERS = 240, FEW_REGISTERS = 24;
+constexpr int CREW = 128 * GROUPS, THREADS = CREW + 128;
+
+constexpr int CHUNK = 128, CHUNKS = H / CHUNK;
+constexpr int PANELS = C / PANEL_WIDTH;                // Of what a row perceives.
+constexpr int PANEL_BYTES = 64 * ROW_BYTES;            // Of 64 rows.
+constexpr int STAGE = CHUNK * (C < 128 ? C : 128);     // Numbers.
+constexpr int STAGE_BYTES = 2 * STAGE;
+constexpr int MLP_STAGES = CHUNK * C / STAGE;          // Of one product, for one chunk.
+constexpr int ROUND_STAGES = 2 * CHUNKS * MLP_STAGES;  // Of the MLP.
+constexpr int VALUE_STAGES = C * C > STAGE ? C * C / STAGE : 1;
+constexpr int PIECES = C / 8;
+
+static_assert(C == 64 || C == 128 || C == 256, "the tiles are made for 64, 128 or 256 channels");
+static_assert(H % CHUNK == 0 && FROZEN % UNIT == 0 && C / HEADS % 8 == 0, "sizes do not fit the tiles");
+
+// ---- shared memory ----------------------------------------------------------------------------------------
+
+struct Shared {
+  char* rows;    // [GROUPS][PANELS] panels of 64 rows: the first factor of a product
+  char* stages;  // [STAGES]
+  u64 *full, *empty;
+
+  __device__ __forceinline__ Shared() {
+    char* begin = reinterpret_cast<char*>(shared_memory);
+    begin += (1024u - shared_address(begin)) & 1023u;
+    rows = begin;
+    stages = rows + GROUPS * PANELS * PANEL_BYTES;
+    full = reinterpret_cast<u64*>(stages + STAGES * STAGE_BYTES);
+    empty = full + STAGES;
+  }
+};
+
+// A place in the ring of stages.
+struct Turn {
+  u32 slot = 0, parity = 0;
+
+  __device__ __forceinline__ void next() {
+    if (++slot == STAGES) {
+      slot = 0;
+      parity ^= 1u;
+    }
+  }
+};
+
+// The weights of a few products, one stage after another, all of it by one thread.
+struct Producer {
+  const Shared& shared;
+  const char* weights;
+  Turn turn;
+
+  __device__ __forceinline__ void stream(int first, int count) {
+    for (int i = first; i < first + count; i++, turn.next()) {
+      counter_wait(shared.empty + turn.slot, turn.parity ^ 1u);
+      counter_expect(shared.full + turn.slot, STAGE_BYTES);
+      copy_in_background(shared.stages + turn.slot * STAGE_BYTES, weights + size_t(i) * STAGE_BYTES, STAGE_BYTES,
+                         shared.full + turn.slot);
+    }
+  }
+};
+
+// A thread's place in the tiles: rows `row(half)`, and columns from 8t of each unit on.
+struct Place {
+  const Shared& shared;
+  int group, lane, warp, g, t;
+  Turn turn;
+
+  __device__ __forceinline__ Place(const Shared& shared)
+      : shared(shared),
+        group(threadIdx.x / 128),
+        lane(threadIdx.x % 32),
+        warp(threadIdx.x / 32 % 4),
+        g(lane / 4),
+        t(lane % 4) {}
+
+  __device__ __forceinline__ int row(int half) const {
+    return group * GROUP_ROWS + warp * 16 + g + 8 * half;
+  }
+  // Panel `panel` of the rows of this warpgroup.
+  __device__ __forceinline__ char* panel(int panel) const {
+    return shared.rows + (group * PANELS + panel) * PANEL_BYTES;
+  }
+  __device__ __forceinline__ void warpgroup() const { some_threads(2 + group, 128); }
+  __device__ __forceinline__ void crew() const { some_threads(1, CREW); }
+
+  // The next stage, `ahead` stages from here.
+  __device__ __forceinline__ Turn ahead(int stages) const {
+    Turn then = turn;
+    for (int i = 0; i < stages; i++) then.next();
+    return then;
+  }
+  __device__ __forceinline__ u32 stage(const Turn& at) const {
+    return shared_address(shared.stages) + at.slot * STAGE_BYTES;
+  }
+  __device__ __forceinline__ void wait(const Turn& at) const { counter_wait(shared.full + at.slot, at.parity); }
+  __device__ __forceinline__ void release(int stages) {
+    for (int i = 0; i < stages; i++, turn.next()) {
+      if (lane == 0) counter_arrive(shared.empty + turn.slot);
+    }
+  }
+  // Lets stages go by that are for others.
+  __device__ __forceinline__ void skip(int stages) {
+    for (int i = 0; i < stages; i++) {
+      wait(turn);
+      release(1);
+    }
+  }
+};
+
+// ---- eight numbers of a row -------------------------------------------------------------------------------
+
+struct Eight {
+  float x[8];
+};
+
+__device__ __forceinline__ Eight load8(const float* at) {
+  const float4 a = *reinterpret_cast<const float4*>(at), b = *reinterpret_cast<const float4*>(at + 4);
+  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+}
+// Of what no kernel writes, so that it may be read early.
+__device__ __forceinline__ Eight constant8(const float* at) {
+  const float4* pieces = reinterpret_cast<const float4*>(at);
+  const float4 a = __ldg(pieces), b = __ldg(pieces + 1);
+  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+}
+__device__ __forceinline__ void store8(float* at, const Eight& e) {
+  *reinterpret_cast<float4*>(at) = make_float4(e.x[0], e.x[1], e.x[2], e.x[3]);
+  *reinterpret_cast<float4*>(at + 4) = make_float4(e.x[4], e.x[5], e.x[6], e.x[7]);
+}
+__device__ __forceinline__ Eight widened(const uint4& p) {
+  return {low_of(p.x), high_of(p.x), low_of(p.y), high_of(p.y), low_of(p.z), high_of(p.z), low_of(p.w), high_of(p.w)};
+}
+__device__ __forceinline__ uint4 narrowed(const Eight& e) {
+  return make_uint4(rounded(e.x[0], e.x[1]), rounded(e.x[2], e.x[3]), rounded(e.x[4], e.x[5]),
+                    rounded(e.x[6], e.x[7]));
+}
+
+// Numbers q of a piece of unit u in a thread's sums.
+template <int N>
+__device__ __forceinline__ Eight taken(const float (&sums)[N], int u, int half) {
+  Eight e;
+#pragma unroll
+  for (int q = 0; q < 8; q++) e.x[q] = sums[16 * u + 4 * (q / 2) + q % 2 + 2 * half];
+  return e;
+}
+template <int N>
+__device__ __forceinline__ void put(float (&sums)[N], int u, int half, const Eight& e) {
+#pragma unroll
+  for (int q = 0; q < 8; q++) sums[16 * u + 4 * (q / 2) + q % 2 + 2 * half] = e.x[q];
+}
+
+__device__ __forceinline__ float dot(const Eight& a, const Eight& b) {
+  float sum = 0;
+#pragma unroll
+  for (int q = 0; q < 8; q++) sum += a.x[q] * b.x[q];
+  return sum;
+}
+// Over the four threads that have a unit.
+__device__ __forceinline__ float over_unit(float x) {
+  x += __shfl_xor_sync(~0u, x, 1);
+  return x + __shfl_xor_sync(~0u, x, 2);
+}
+
+// ---- products ---------------------------------------------------------------------------------------------
+
+// Sums as the first factor of the next product: its columns 16k … 16k + 15.
+template <int N>
+__device__ __forceinline__ void as_factor(u32 (&factor)[N / 8][4], const float (&sums)[N]) {
+#pragma unroll
+  for (int k = 0; k < N / 8; k++) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) factor[k][i] = rounded(sums[8 * k + 2 * i], sums[8 * k + 2 * i + 1]);
+  }
+}
+
+template <int N>
+__device__ __forceinline__ void clear(float (&sums)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++) sums[i] = 0;
+}
+
+// sums += rows · stageᵀ, for the panels of a stage, of which `first` is the first panel of the rows.
+template <int ROWS>
+__device__ __forceinline__ void add_panels(float (&sums)[ROWS / 2], const Place& me, int first, u32 stage) {
+#pragma unroll
+  for (int p = 0; p < STAGE / (ROWS * PANEL_WIDTH); p++) {
+    if (first + p >= PANELS) break;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      Product<ROWS>::add(sums, panel_at(shared_address(me.panel(first + p)) + 32 * k),
+                         panel_at(stage + p * ROWS * ROW_BYTES + 32 * k));
+    }
+  }
+}
+
+// The same with a factor in registers, which has its columns from 64 · `first` on there.
+template <int ROWS, int N>
+__device__ __forceinline__ void add_factor(float (&sums)[ROWS / 2], const u32 (&factor)[N][4], int first, u32 stage) {
+#pragma unroll
+  for (int p = 0; p < STAGE / (ROWS * PANEL_WIDTH); p++) {
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      if (4 * (first + p) + k >= N) break;
+      Product<ROWS>::add(sums, factor[4 * (first + p) + k], panel_at(stage + p * ROWS * ROW_BYTES + 32 * k));
+    }
+  }
+}
+
+// sums += activate(rows · one) · two, through the hidden layer.
+template <class Begin, class Activate>
+__device__ __forceinline__ void through_mlp(float (&sums)[C / 2], Place& me, Begin begin, Activate activate) {
+#pragma unroll 1
+  for (int chunk = 0; chunk < CHUNKS; chunk++) {
+    float hidden[CHUNK / 2];
+    begin(hidden, chunk);
+#pragma unroll
+    for (int s = 0; s < MLP_STAGES; s++) {
+      const Turn at = me.ahead(s);
+      me.wait(at);
+      products_begin(hidden);
+      add_panels<CHUNK>(hidden, me, s * STAGE / (CHUNK * PANEL_WIDTH), me.stage(at));
+    }
+    products_wait(hidden);
+    me.release(MLP_STAGES);
+
+    u32 factor[CHUNK / 16][4];
+    activate(hidden, chunk);
+    as_factor(factor, hidden);
+#pragma unroll
+    for (int s = 0; s < MLP_STAGES; s++) {
+      const Turn at = me.ahead(s);
+      me.wait(at);
+      products_begin(sums);
+      add_factor<C>(sums, factor, s * STAGE / (C * PANEL_WIDTH), me.stage(at));
+    }
+    products_wait(sums);
+    me.release(MLP_STAGES);
+  }
+}
+
+// ---- what rows perceive -----------------------------------------------------------------------------------
+
+struct Boards {
+  int first, count, rows;
+
+  // Board `blockIdx.x · each` and the next ones.
+  __device__ __forceinline__ Boards(const int* sizes) {
+    const int boards = sizes[0], each = sizes[1];
+    first = blockIdx.x * each;
+    count = boards - first < each ? boards - first : each;
+    rows = count * CELLS;
+  }
+  __device__ __forceinline__ int tiles() const { return (rows + TILE - 1) / TILE; }
+  // Whether a warpgroup has no rows in a tile.
+  __device__ __forceinline__ bool idle(const Place& me, int tile) const {
+    return tile * TILE + me.group * GROUP_ROWS >= rows;
+  }
+};
+
+// Where the cells of a board are at a slot, in rows.
+__device__ __forceinline__ size_t cells_at(int board, int slots, int slot) {
+  return (size_t(board) * slots + slot) * CELLS;
+}
+
+// The nine neighbours of each row, weighed, to shared memory; `kept`, if any, gets them too.
+__device__ __forceinline__ void gather(const Place& me, const Boards& boards, int tile, const float* attention,
+                                       const uint4* from, int slots, int slot, uint4* kept, int kept_slots,
+                                       int kept_slot) {
+  me.warpgroup();  // The last products of the group may still read the rows.
+  constexpr int TOGETHER = 128 / PIECES, DEPTH = 2;
+  const int tid = threadIdx.x % 128, piece = tid % PIECES, head = 8 * piece / (C / HEADS);
+#pragma unroll 1
+  for (int first = tid / PIECES; first < GROUP_ROWS; first += DEPTH * TOGETHER) {
+    // All is read before anything is written, or else reading would wait.
+    uint4 value[DEPTH][9] = {};
+    float weight[DEPTH][9] = {};
+#pragma unroll
+    for (int i = 0; i < DEPTH; i++) {
+      const int row = tile * TILE + me.group * GROUP_ROWS + first + i * TOGETHER;
+      if (row >= boards.rows) continue;
+      const int board = boards.first + row / CELLS, cell = row % CELLS, y = cell / WIDTH, x = cell % WIDTH;
+      const int rows_of_three[3] = {y == 0 ? HEIGHT - 1 : y - 1, y, y == HEIGHT - 1 ? 0 : y + 1};
+      const int columns[3] = {x == 0 ? WIDTH - 1 : x - 1, x, x == WIDTH - 1 ? 0 : x + 1};
+      const uint4* begin = from + cells_at(board, slots, slot) * PIECES + piece;
+#pragma unroll
+      for (int n = 0; n < 9; n++) {
+        value[i][n] = begin[(rows_of_three[n / 3] * WIDTH + columns[n % 3]) * PIECES];
+        weight[i][n] = __ldg(attention + (cell * 9 + n) * HEADS + head);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < DEPTH; i++) {
+      const int own = first + i * TOGETHER, row = tile * TILE + me.group * GROUP_ROWS + own;
+      Eight sum = {};
+#pragma unroll
+      for (int n = 0; n < 9; n++) {
+        const Eight numbers = widened(value[i][n]);
+#pragma unroll
+        for (int q = 0; q < 8; q++) sum.x[q] += weight[i][n] * numbers.x[q];
+      }
+      const uint4 numbers = narrowed(sum);
+      if (kept && row < boards.rows) {
+        const int board = boards.first + row / CELLS;
+        kept[(cells_at(board, kept_slots, kept_slot) + row % CELLS) * PIECES + piece] = numbers;
+      }
+      *reinterpret_cast<uint4*>(me.panel(piece / 8) + piece_at(own, piece % 8)) = numbers;
+    }
+  }
+  before_products();
+  me.warpgroup();
+}
+
+// The board and cell of one of this thread's rows.
+struct Row {
+  int board = 0, cell = 0;
+  bool live;
+
+  __device__ __forceinline__ Row(const Place& me, const Boards& boards, int tile, int half) {
+    const int row = tile * TILE + me.row(half);
+    live = row < boards.rows;
+    if (live) {
+      board = boards.first + row / CELLS;
+      cell = row % CELLS;
+    }
+  }
+};
+
+__device__ __forceinline__ void begin_ring(const Shared& shared) {
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < STAGES; i++) {
+      counter_begin(shared.full + i, 1);
+      counter_begin(shared.empty + i, CREW / 32);
+    }
+    counters_begun();
+  }
+  __syncthreads();
+}
