@@ -24,6 +24,7 @@ from cellwise.tasks.score import curve, pooled, score
 from cellwise.tasks.solve import read_guesses, solve, to_record
 from tiny_tasks import AUTOMATON, TOKENS, tiny_known
 
+SUDOKU = "530070000600195000098000060800060003400803001700020006060000280000419005000080079"
 QUICK = AdaptRecipe(steps=2, batch=2, look_every=1, rollouts=1, rollout=3, judged=1, precision="float32")
 
 
@@ -310,7 +311,7 @@ def test_what_the_command_refuses(files, capsys, words, said):
     ("words", "said"),
     [
         (["solve", "maze", "--size", "9"], "tiny learns ARC tasks; hand them to it by `cellwise adapt`."),
-        (["solve", "sudoku", "." * 81], "tiny learns ARC tasks; hand them to it by `cellwise adapt`."),
+        (["solve", "sudoku", SUDOKU], "tiny learns ARC tasks; hand them to it by `cellwise adapt`."),
         (
             ["eval", "maze-ood", "--size", "9"],
             "maze-ood consists of mazes, but tiny solves ARC tasks; choose another model with --model.",
