@@ -24,6 +24,7 @@ from cellwise.tasks.score import curve, pooled, score
 from cellwise.tasks.solve import read_guesses, solve, to_record
 from tiny_tasks import AUTOMATON, TOKENS, tiny_known
 
+SUDOKU = "530070000600195000098000060800060003400803001700020006060000280000419005000080079"
 QUICK = AdaptRecipe(steps=2, batch=2, look_every=1, rollouts=1, rollout=3, judged=1, precision="float32")
 
 
@@ -134,7 +135,7 @@ def test_early_stopping_keeps_the_best(model):
     matter = adapt.together([adapt.material(known.task, 0, 12, recipe)], demos=4)
     assert matter.among.tolist() == [[51 * 3, 51]]
     pupils = adapt.begin(AUTOMATON, base, ["paint-red"], 0, recipe)
-    lesson = adapt.as_lesson(recipe, 3, 0.9)
+    lesson = adapt.as_lesson(recipe, 3, 0.9, 64)
     from cellwise.kernels.dispatch import Reference
 
     how = {"recipe": recipe, "lesson": lesson, "automaton": AUTOMATON, "path": Reference(), "count": 1}
@@ -303,6 +304,22 @@ def test_the_command_prints_json(files, capsys):
 )
 def test_what_the_command_refuses(files, capsys, words, said):
     assert front.main(["adapt", *words]) == 2
+    assert capsys.readouterr().err == f"cellwise: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["solve", "maze", "--size", "9"], "tiny learns ARC tasks; hand them to it by `cellwise adapt`."),
+        (["solve", "sudoku", SUDOKU], "tiny learns ARC tasks; hand them to it by `cellwise adapt`."),
+        (
+            ["eval", "maze-ood", "--size", "9"],
+            "maze-ood consists of mazes, but tiny solves ARC tasks; choose another model with --model.",
+        ),
+    ],
+)
+def test_a_model_for_tasks_is_not_handed_boards(files, capsys, words, said):
+    assert front.main([*words, "--model", "model"]) == 2
     assert capsys.readouterr().err == f"cellwise: {said}\n"
 
 

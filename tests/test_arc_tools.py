@@ -83,6 +83,14 @@ def test_the_cost_of_an_iteration_counts_what_is_computed():
 
 
 @pytest.mark.slow
+def test_speeds_are_measured_and_a_way_that_fails_does_not_hide_the_others(monkeypatch):
+    monkeypatch.setitem(arc_levers.WAYS, "broken", (None, "nonsense", "steps"))
+    rows = arc_levers.speed(tiny_pair_job(), 1, ["broken", "plain"])
+    assert rows[0]["way"] == "broken" and "nonsense" in rows[0]["failed"]
+    assert rows[1]["pairs_per_second"] > 0 and rows[1]["teraflops"] > 0
+
+
+@pytest.mark.slow
 def test_a_lever_is_measured(monkeypatch):
     monkeypatch.setitem(arc_levers.LEVERS, "tiny", {"batch": 8})
     row = arc_levers.worth(tiny_pair_job(), "tiny", minutes=0.02)

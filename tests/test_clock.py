@@ -222,3 +222,27 @@ def test_an_automaton_without_a_clock_takes_plain_steps():
     now = clock.tick(plain, as_jax(weights), clock.begin(state), given, keys, 3, path=Reference(), rate=RATE)
     wanted = Reference().step(plain.step, as_jax(weights), state, given, keys, 3, RATE)
     np.testing.assert_array_equal(now.state, wanted)
+
+
+@pytest.mark.slow
+def test_a_path_for_whole_rollouts_takes_single_steps_with_a_clock_as_well():
+    from cellwise.kernels.dispatch import Attention
+
+    weights = lively(AUTOMATON)
+    keys = jnp.asarray(np.array(KEYS, np.uint32))
+    given = jnp.ones((2, *SIZE), bool)
+    ends = [
+        clock.advance(
+            AUTOMATON,
+            as_jax(weights),
+            clock.begin(first_state(AUTOMATON, weights)),
+            path.plan(AUTOMATON.step, given),
+            keys,
+            0,
+            4,
+            path=path,
+            rate=RATE,
+        ).state
+        for path in (Reference(), Attention())
+    ]
+    np.testing.assert_allclose(*ends, atol=2e-5)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ from cellwise.benchmarks.preset import PairPreset
 from cellwise.files import write_json
 from cellwise.kernels.dispatch import Attention, Reference
 from cellwise.kernels.dispatch import Path as StepPath
-from cellwise.kernels.precision import products
+from cellwise.kernels.precision import Precision, products
 from cellwise.tasks import pretrain
 from cellwise.tasks.job import PairJob
 from cellwise.tasks.learn import path_for
@@ -38,6 +38,8 @@ from cellwise.tasks.recipe import PairRecipe
 from cellwise.tasks.shelves import shares, shelve
 from cellwise.tasks.step import first_run, iterate
 from cellwise.training.folder import read_metrics
+
+Remember = Literal["steps", "products"]
 
 LEVERS: dict[str, dict[str, Any]] = {
     "base": {},
@@ -94,34 +96,38 @@ def seconds_an_iteration(job: PairJob, recipe: PairRecipe, path: StepPath, count
     return (time.monotonic() - began) / count, compiled
 
 
-def speed(job: PairJob, count: int) -> list[dict[str, Any]]:
-    """A row for each way to compute a step and to keep what the gradient needs."""
-    paths = {
-        "rounded": (path_for(job.automaton.step, "bf16"), "float32"),
-        "attention": (Attention(), "bf16"),
-        "plain": (Reference(), "tf32"),
-    }
+WAYS: dict[str, tuple[StepPath | None, Precision, Remember]] = {
+    "rounded": (None, "float32", "products"),
+    "rounded-steps": (None, "float32", "steps"),
+    "attention": (Attention(), "bf16", "steps"),
+    "plain": (Reference(), "tf32", "products"),
+}
+"""Ways to compute a step: its path, the precision JAX is asked for, and what is kept for the gradient."""
+
+
+def speed(job: PairJob, count: int, names: list[str]) -> list[dict[str, Any]]:
+    """A row for each of these ways."""
     rows = []
-    for remember in ("products", "steps"):
+    for name in names:
+        path, precision, remember = WAYS[name]
         recipe = dataclasses.replace(job.recipe, remember=remember)
-        for name, (path, precision) in paths.items():
-            try:
-                with products(precision):
-                    seconds, compiled = seconds_an_iteration(job, recipe, path, count)
-            except Exception as error:  # A path that runs out of memory must not hide the others.
-                rows.append({"path": name, "remember": remember, "failed": str(error)[:200]})
-            else:
-                rows.append(
-                    {
-                        "path": name,
-                        "remember": remember,
-                        "seconds": seconds,
-                        "compiling": compiled,
-                        "pairs_per_second": recipe.batch / seconds,
-                        "teraflops": step_cost(job, recipe) / seconds / 1e12,
-                    }
-                )
-            print(json.dumps(rows[-1]), flush=True)
+        path = path or path_for(job.automaton.step, "bf16")
+        try:
+            with products(precision):
+                seconds, compiled = seconds_an_iteration(job, recipe, path, count)
+        except Exception as error:  # A way that runs out of memory must not hide the others.
+            rows.append({"way": name, "failed": str(error)[:200]})
+        else:
+            rows.append(
+                {
+                    "way": name,
+                    "seconds": seconds,
+                    "compiling": compiled,
+                    "pairs_per_second": recipe.batch / seconds,
+                    "teraflops": step_cost(job, recipe) / seconds / 1e12,
+                }
+            )
+        print(json.dumps(rows[-1]), flush=True)
     return rows
 
 
@@ -155,6 +161,7 @@ def main() -> None:
     parser.add_argument("--preset", default="arc-small")
     parser.add_argument("--speed", action="store_true", help="measure speeds only")
     parser.add_argument("--count", type=int, default=10, help="iterations timed")
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS), help="of --speed")
     parser.add_argument("--minutes", type=float, default=1.5, help="for each lever")
     parser.add_argument("--only", nargs="*", choices=LEVERS, default=list(LEVERS))
     parser.add_argument("--out", type=Path, default=Path("out/arc-levers.json"))
@@ -171,7 +178,7 @@ def main() -> None:
         "rows": [],
     }
     if words.speed:
-        document["rows"] = speed(job, words.count)
+        document["rows"] = speed(job, words.count, words.ways)
         write_json(words.out, document)
         return
     for name in words.only:

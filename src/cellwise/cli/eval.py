@@ -34,7 +34,12 @@ T = TypeVar("T")
 _Several = Annotated[tuple[tuple[T, ...], ...], tyro.conf.UseAppendAction]
 """Several values after one option, which may itself be repeated."""
 
-_SOLVED = {"maze": "mazes", "directed-maze": "mazes with a start and a goal", "sudoku": "Sudokus"}
+_SOLVED = {
+    "maze": "mazes",
+    "directed-maze": "mazes with a start and a goal",
+    "sudoku": "Sudokus",
+    "arc": "ARC tasks",
+}
 
 
 @dataclass(frozen=True)

@@ -258,6 +258,7 @@ class Maze(_Thinking):
         model = load(self.model)
         if model.puzzle == "sudoku":
             raise ConfigError(f"{model.name} solves Sudokus, not mazes; choose another model with --model.")
+        _refuse_tasks(model)
         vocabulary = Vocabulary.ALIKE if model.puzzle == "maze" else Vocabulary.DISTINCT
         return self._solve(model, self._board(vocabulary))
 
@@ -295,6 +296,7 @@ class Sudoku(_Thinking):
                 "No Sudoku model comes with this version; train one with `cellwise train sudoku-ood` "
                 "and name its folder with --model."
             ) from None
+        _refuse_tasks(model)
         if model.puzzle != "sudoku":
             raise ConfigError(f"{model.name} solves mazes, not Sudokus; choose another model with --model.")
         return self._solve(model, board)
@@ -303,6 +305,11 @@ class Sudoku(_Thinking):
 COMMANDS = {"maze": Maze, "sudoku": Sudoku}
 
 Solve = Annotated[Maze, tyro.conf.subcommand("maze")] | Annotated[Sudoku, tyro.conf.subcommand("sudoku")]
+
+
+def _refuse_tasks(model: Model) -> None:
+    if model.puzzle == "arc":
+        raise ConfigError(f"{model.name} learns ARC tasks; hand them to it by `cellwise adapt`.")
 
 
 def _text(argument: str, characters: set[str]) -> str:

@@ -32,6 +32,9 @@ from .shelves import Shelf, draw, shelve
 LOW_RANK = ("perceive.value", "update.w_in", "update.w_gate", "update.w_out")
 """What a part of low rank is added to."""
 
+_LIGHT = 2**13
+"""Steps times channels up to which there is room for all products of many tasks at once."""
+
 
 @dataclass(frozen=True)
 class AdaptRecipe:
@@ -194,8 +197,9 @@ def _optimiser(recipe: AdaptRecipe) -> optax.GradientTransformation:
     )
 
 
-def as_lesson(recipe: AdaptRecipe, rollout: int, rate: float) -> PairRecipe:
+def as_lesson(recipe: AdaptRecipe, rollout: int, rate: float, channels: int) -> PairRecipe:
     """The same as a recipe for pairs, as far as the error of a batch is concerned."""
+    light = rollout * channels <= _LIGHT
     return PairRecipe(
         steps=max(recipe.steps, 1),
         schedule=Schedule(0.0, recipe.peak, 0.0, 0),
@@ -207,7 +211,7 @@ def as_lesson(recipe: AdaptRecipe, rollout: int, rate: float) -> PairRecipe:
         clock="global",
         fire_rate=rate,
         precision=recipe.precision,
-        remember="products",
+        remember="products" if light else "steps",
     )
 
 

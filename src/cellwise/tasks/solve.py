@@ -150,7 +150,7 @@ def _learn_group(
     started = time.monotonic()
     automaton = model.automaton
     rollout = recipe.rollout or model.pace.base
-    lesson = as_lesson(recipe, rollout, model.fire_rate)
+    lesson = as_lesson(recipe, rollout, model.fire_rate, automaton.step.channels)
     path = path_for(automaton.step, recipe.precision)
     base = {name: jnp.asarray(array) for name, array in model.weights.items()}
     pupils = begin(automaton, base, [task.name for task in tasks], seed, recipe)
