@@ -65,6 +65,24 @@ def test_a_run_leaves_what_it_is_what_it_did_and_its_model(undisturbed):
     assert set(read_metrics(undisturbed)[0]) == fields
 
 
+def test_a_run_in_stretches_is_the_run(undisturbed):
+    run(minutes=1e-9)
+    assert [record["step"] for record in metrics(Path("run"))] == [1, 1]
+    while newest(Path("run")).step < 12:
+        run(resume=True, minutes=1e-9)
+    ours, theirs = newest(Path("run")).tensors, newest(undisturbed).tensors
+    assert ours.keys() == theirs.keys()
+    assert all(ours[name].tobytes() == theirs[name].tobytes() for name in ours)
+
+
+@pytest.mark.parametrize("minutes", [0, -1.0, float("nan"), float("inf")])
+def test_there_are_no_minutes_like_these(minutes):
+    message = f"There is no training for {minutes} minutes; choose a positive number."
+    with pytest.raises(ConfigError) as caught:
+        run(minutes=minutes)
+    assert str(caught.value) == message and not Path("run").exists()
+
+
 def test_the_model_is_the_running_average(undisturbed):
     model = load(undisturbed / "model")
     tensors = newest(undisturbed).tensors

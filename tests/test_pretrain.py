@@ -136,8 +136,8 @@ def test_what_cannot_be_resumed_says_so(tmp_path):
     with pytest.raises(RunError) as caught:
         run(tmp_path / "run", dataclasses.replace(SHORT, batch=8), resume=True)
     assert str(caught.value) == (
-        f"Cannot resume {tmp_path / 'run'}: its recipe differs from what was asked for; "
-        "use the run's own or choose another folder."
+        f"Cannot resume {tmp_path / 'run'}: recipe.batch is {SHORT.batch} there and 8 here; "
+        "use the run's value or choose another folder."
     )
 
 
@@ -147,7 +147,7 @@ def test_a_run_that_breaks_down_says_so(tmp_path):
     with pytest.raises(RunError) as caught:
         run(tmp_path / "run", job=broken)
     assert str(caught.value) == (
-        "Training broke down at iteration 1 because the loss is nan; "
+        "Training broke down at iteration 1 because the loss is nan; there is no checkpoint yet; "
         "train again in another folder with a lower --recipe.schedule.peak."
     )
 
@@ -201,8 +201,7 @@ def test_options_reach_the_recipe(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("maze-laptop", {"minutes": 1}, "maze-laptop trains to its end; leave out --minutes"),
-        ("arc-small", {"tensorboard": True}, "arc-small writes no TensorBoard files; its metrics.jsonl"),
+        ("maze-laptop", {"minutes": 0}, "There is no training for 0 minutes; choose a positive number."),
         ("arc-small", {"pool": 3}, "There is no recipe field 'pool'"),
         ("arc-small", {}, "arc-agi-1 train is not on this machine; run `cellwise data fetch arc-agi-1"),
     ],

@@ -52,7 +52,7 @@ TINY = Preset(
 def tool(monkeypatch, tmp_path):
     """Runs a tool with words, in a folder of its own, with the tiny preset at hand."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(benchmarks.PRESETS, "tiny-sudoku", TINY)
+    monkeypatch.setitem(benchmarks.BOARD_PRESETS, "tiny-sudoku", TINY)
 
     def run(name, *words):
         spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
@@ -85,7 +85,7 @@ def test_stretches_go_on_from_each_other(tool, tmp_path, capsys, monkeypatch):
     stretch.main()
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(benchmarks.PRESETS, "tiny-sudoku", TINY)
+    monkeypatch.setitem(benchmarks.BOARD_PRESETS, "tiny-sudoku", TINY)
     assert "5 iterations in" in capsys.readouterr().err.replace("\n", " ")
     assert {path.name for path in Path("one").iterdir()} == {"carry.safetensors", "curve.jsonl", "curve.png"}
     stretch = tool("stretch", "tiny-sudoku", "--from", "one", "--out", "two", "--every", "2")
@@ -131,7 +131,7 @@ def test_every_preset_can_be_carried():
     # Weights, their average, the best average, and two moments, in float32.
     from cellwise.automaton import rule
 
-    for preset in benchmarks.PRESETS.values():
+    for preset in benchmarks.BOARD_PRESETS.values():
         assert 5 * 4 * rule.count(preset.automaton.step, preset.size) < 15 * 2**20
 
 

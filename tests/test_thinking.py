@@ -42,7 +42,7 @@ def mind_of(model, boards, noise=None):
 class Recorder:
     """Writes down everything; ends trial `t` of row `r` after the step that `ends` has for (r, t)."""
 
-    rest = None
+    rest, early = None, True
 
     def __init__(self, steps, every, ends=None):
         self.looks, self.ends, self.seen = look_at(steps, every), ends or {}, {}

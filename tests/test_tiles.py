@@ -38,7 +38,8 @@ def run(rule, tiled_from, monkeypatch):
 def test_tiles_change_no_bit(rule, monkeypatch):
     whole_text, *whole = run(rule, 10**9, monkeypatch)
     tiled_text, *tiled = run(rule, 4096, monkeypatch)
-    assert "stablehlo.while" in tiled_text and "stablehlo.while" not in whole_text
+    # Random bits are made in loops in both; the tiles are one more loop in each of the two steps.
+    assert tiled_text.count("stablehlo.while") == whole_text.count("stablehlo.while") + 2
     moved = np.abs(np.asarray(whole[0])).max()
     assert np.isfinite(moved) and moved > 1
     jax.tree.map(np.testing.assert_array_equal, whole, tiled)

@@ -38,8 +38,7 @@ def train(
 
     `overrides` are fields of the preset's recipe, those of its parts with two underscores:
     `steps=300, schedule__peak=1e-3`. With `resume` an interrupted run goes on; recipe and seed are the run's
-    own unless given. Without a seed a new run takes 0. A run of ARC tasks stops after `minutes` and can be
-    resumed.
+    own unless given. Without a seed a new run takes 0. After `minutes` a run saves and stops, to be resumed.
     """
     found = find_preset(preset)
     folder = Path(out) if out is not None else Path("runs") / preset
@@ -54,19 +53,15 @@ def train(
         "log_every": whole_number("The interval to log", log_every, 1),
         "save_every": whole_number("The interval to save", save_every, 1),
         "check_every": whole_number("The interval to check", check_every, 1),
+        "minutes": minutes,
+        "tensorboard": tensorboard,
         "command": _command(preset, seed, overrides),
     }
     if isinstance(found, PairPreset):
-        if tensorboard:
-            raise ConfigError(f"{preset} writes no TensorBoard files; its metrics.jsonl has all numbers.")
         assert isinstance(base, PairRecipe)
-        job = found.job(changed(base, overrides), seed)
-        return pretrain.train(job, folder, minutes=minutes, **how)
-    if minutes is not None:
-        raise ConfigError(f"{preset} trains to its end; leave out --minutes and stop it with Ctrl-C.")
+        return pretrain.train(found.job(changed(base, overrides), seed), folder, **how)
     assert isinstance(base, Recipe)
-    job = found.job(changed(base, overrides), seed)
-    return loop.train(job, folder, tensorboard=tensorboard, **how)
+    return loop.train(found.job(changed(base, overrides), seed), folder, **how)
 
 
 def find_preset(name: str) -> Preset | PairPreset:

@@ -104,7 +104,7 @@ class Train:
     check_every: int = 500
     """Iterations between two checks on boards that are not trained on."""
     minutes: Annotated[float | None, option("FLOAT", "to the end")] = None
-    """Save and stop after so many minutes; for ARC."""
+    """Save and stop after so many minutes; --resume goes on."""
     tensorboard: bool = False
     """Also write TensorBoard files into DIR/tensorboard."""
     recipe: RecipeChanges = NO_CHANGES  # type: ignore[valid-type]

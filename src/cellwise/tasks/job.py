@@ -7,8 +7,10 @@ import numpy as np
 from jaxtyping import Float32
 
 from ..automaton.layout import Automaton
+from ..model import Puzzle
 from ..puzzles.arc import Known
 from ..puzzles.arc_pairs import Pairs
+from ..training.folder import digest_of
 from .recipe import PairRecipe
 
 
@@ -36,3 +38,9 @@ class PairJob:
     pairs: Pairs
     checks: tuple[PairCheck, ...]
     provenance: dict[str, Any]
+    puzzle: Puzzle = "arc"
+
+    def about(self) -> dict[str, Any]:
+        """What the settings of a run say of its data."""
+        pairs = {name: getattr(self.pairs, name) for name in ("task", "shapes", "starts", "cells")}
+        return {"pairs": len(self.pairs), "pairs_sha256": digest_of(pairs)}

@@ -13,10 +13,13 @@ from ..automaton.layout import Automaton
 from ..kernels import bits
 from ..kernels.dispatch import Path
 from ..kernels.spec import Weights
-from ..training.optimiser import learning_rate
+from ..training.optimiser import learning_rate, optimiser
 from .learn import Verdict, judge, loss
 from .recipe import PairRecipe
 from .shelves import Shelf, draw, shares
+
+MEMORY = jnp.bfloat16
+"""Of the gradient, which makes a run a copy of the weights smaller."""
 
 
 class Run(NamedTuple):
@@ -38,26 +41,12 @@ class Report(NamedTuple):
     learning_rate: Float32[Array, ""]
 
 
-def optimiser(recipe: PairRecipe) -> optax.GradientTransformation:
-    """Clip by the global norm, then AdamW; its memory of the gradient is half as wide, which saves a copy."""
-    return optax.chain(
-        optax.clip_by_global_norm(recipe.clip),
-        optax.adamw(
-            lambda count: learning_rate(recipe.schedule, recipe.steps, jnp.asarray(count)),
-            b1=recipe.beta1,
-            b2=recipe.beta2,
-            weight_decay=recipe.weight_decay,
-            mu_dtype=jnp.bfloat16,
-        ),
-    )
-
-
 def first_run(recipe: PairRecipe, weights: Weights) -> Run:
     """A run before its first iteration."""
     # Copies, because a compiled iteration reuses the memory of its input.
     average = {name: jnp.array(weight) for name, weight in weights.items()}
     with jax.numpy_dtype_promotion("standard"):
-        return Run(jnp.int32(0), weights, average, optimiser(recipe).init(weights))
+        return Run(jnp.int32(0), weights, average, optimiser(recipe, MEMORY).init(weights))
 
 
 @partial(jax.jit, static_argnames=("recipe", "automaton", "path"), donate_argnames=("run",))
@@ -94,7 +83,7 @@ def iterate(
 
     (error, verdict), gradient = jax.value_and_grad(errors, has_aux=True)(run.weights)
     with jax.numpy_dtype_promotion("standard"):  # optax mixes Python and array numbers
-        updates, memory = optimiser(recipe).update(gradient, run.optimiser, run.weights)
+        updates, memory = optimiser(recipe, MEMORY).update(gradient, run.optimiser, run.weights)
         weights: Weights = optax.apply_updates(run.weights, updates)  # type: ignore[assignment]
         average: Weights = optax.incremental_update(weights, run.average, 1 - recipe.average)  # type: ignore[assignment]
     report = Report(

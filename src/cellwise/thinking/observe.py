@@ -27,6 +27,7 @@ class Observer:
     ) -> None:
         """`every` adds looks between the depths, for `rest` or `until_verified` to act upon."""
         self.outcomes, self.judge, self.rest, self.until_verified = outcomes, judge, rest, until_verified
+        self.early = rest is not None or until_verified
         more = np.arange(every, steps, every) if every else np.zeros(0, int)
         self.looks = np.union1d(outcomes.depths, more).astype(np.int32)
         self.place = np.full(int(rows.max()) + 1, -1, np.int32)

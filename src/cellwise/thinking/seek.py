@@ -104,7 +104,7 @@ def _wave(
 class _Seeker:
     """Watches for answers that obey the rules."""
 
-    rest = None
+    rest, early = None, True
 
     def __init__(self, puzzles: Puzzles, verify: Verify, budget: Budget, clock: Callable[[], float]) -> None:
         self.puzzles, self.verify, self.budget, self.clock = puzzles, verify, budget, clock

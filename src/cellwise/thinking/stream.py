@@ -69,6 +69,11 @@ class Watcher(Protocol):
         """Below which change a trajectory counts as `rested`, or None not to find out."""
         ...
 
+    @property
+    def early(self) -> bool:
+        """Whether any trajectory may end before the last look."""
+        ...
+
     def see(self, look: Look) -> Bool[np.ndarray, " k"]:
         """Takes what is said; true for the trajectories that end here."""
         ...
@@ -121,6 +126,8 @@ def stream(
     If the device has too little memory, the trajectories that were under way begin anew in a smaller crowd.
     """
     places, block = sizes(mind, max(len(tasks.row), expect or 0), puzzles.size)
+    if not watcher.early:  # Nobody leaves, so one block wastes nothing and runs most smoothly.
+        block = places
     flow = _Flow(mind, puzzles, tasks, seed, watcher, tell)
     while True:
         try:

@@ -76,7 +76,7 @@ class _Keeper:
     def __init__(self, inputs: UInt8[np.ndarray, "n h w"], steps: int, until: Patience | Rest | None) -> None:
         self.inputs, self.until = inputs, until
         self.looks = look_at(steps, until.every if until else LOOK_LATE)
-        self.rest = until.most if isinstance(until, Rest) else None
+        self.rest, self.early = until.most if isinstance(until, Rest) else None, until is not None
         self.grid = np.full(inputs.shape, 255, np.uint8)
         self.cells = np.zeros(inputs.shape, np.float32)
         self.steps, self.same = np.full(len(inputs), steps, np.int32), np.zeros(len(inputs), int)

@@ -7,10 +7,11 @@ import numpy as np
 from jaxtyping import Float32
 
 from ..automaton.layout import Automaton
-from ..config import MOST
+from ..config import MOST, to_json
 from ..errors import ConfigError
 from ..model import Pace, Puzzle, check_noise
 from ..puzzles.board import Boards
+from .folder import digest_of
 from .recipe import Recipe
 
 _MOST_DISCS = 100
@@ -48,6 +49,15 @@ class Job:
     checks: tuple[Check, ...]
     provenance: dict[str, Any]
     pace: Pace = Pace()  # noqa: RUF009 a frozen value
+
+    def about(self) -> dict[str, Any]:
+        """What the settings of a run say of its data."""
+        boards = {"target": self.boards.target, "given": self.boards.given}
+        return {
+            "size": to_json(self.size),
+            "boards": len(self.boards),
+            "boards_sha256": digest_of(boards),
+        }
 
     def __post_init__(self) -> None:
         """Refuses, before anything is computed, what would end in nonsense or in a breakdown."""

@@ -1,11 +1,14 @@
 """AdamW with clipping, the learning-rate schedule, and the running average of the weights."""
 
+from typing import Protocol, runtime_checkable
+
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.typing import DTypeLike
 from jaxtyping import Float32, Int32
 
-from .recipe import Recipe, Schedule
+from .recipe import Schedule
 
 
 def learning_rate(schedule: Schedule, steps: int, step: Int32[Array, ""]) -> Float32[Array, ""]:
@@ -23,8 +26,46 @@ def learning_rate(schedule: Schedule, steps: int, step: Int32[Array, ""]) -> Flo
     return jnp.where(t < schedule.warmup, before, after)
 
 
-def optimiser(recipe: Recipe) -> optax.GradientTransformation:
-    """Clip by the global norm, then AdamW with decay on every trained array."""
+@runtime_checkable
+class Training(Protocol):
+    """What a recipe of any kind says of the updates."""
+
+    @property
+    def steps(self) -> int:
+        """How many."""
+        ...
+
+    @property
+    def schedule(self) -> Schedule:
+        """The learning rate."""
+        ...
+
+    @property
+    def clip(self) -> float:
+        """The largest norm of a gradient."""
+        ...
+
+    @property
+    def beta1(self) -> float:
+        """Adam's memory of the gradient."""
+        ...
+
+    @property
+    def beta2(self) -> float:
+        """Adam's memory of its square."""
+        ...
+
+    @property
+    def weight_decay(self) -> float:
+        """Decoupled decay of every trained number."""
+        ...
+
+
+def optimiser(recipe: Training, memory: DTypeLike | None = None) -> optax.GradientTransformation:
+    """Clip by the global norm, then AdamW with decay on every trained array.
+
+    `memory` is the type of its memory of the gradient, that of the gradient unless told otherwise.
+    """
     return optax.chain(
         optax.clip_by_global_norm(recipe.clip),
         optax.adamw(
@@ -32,5 +73,6 @@ def optimiser(recipe: Recipe) -> optax.GradientTransformation:
             b1=recipe.beta1,
             b2=recipe.beta2,
             weight_decay=recipe.weight_decay,
+            mu_dtype=memory,
         ),
     )

@@ -61,10 +61,9 @@ class Display:
 
     def tell_check(self, record: dict[str, Any]) -> None:
         """Shows what a check found; this line stays."""
-        self.say(
-            f"{record['step']:,}/{self._total:,}  {record['check']}: "
-            f"boards {record['boards']:.1%}  cells {record['cells']:.2%}"
-        )
+        shown = {"boards": ".1%", "cells": ".2%", "tasks": ".1%"}
+        shares = "  ".join(f"{name} {record[name]:{form}}" for name, form in shown.items() if name in record)
+        self.say(f"{record['step']:,}/{self._total:,}  {record['check']}: {shares}")
 
     def say(self, line: str) -> None:
         """Prints a line above the live one."""

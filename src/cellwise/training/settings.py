@@ -10,27 +10,36 @@ from .. import environment
 from ..config import to_json
 from ..kernels.precision import JAX_NAMES, named
 from .folder import FORMAT, digest_of
-from .job import Job
 
-SETTLED = ("job", "puzzle", "seed", "size", "recipe", "automaton", "boards_sha256", "fixed_sha256")
-"""What determines every number of a run; it cannot change when a run is resumed."""
+SETTLED = (
+    "job",
+    "puzzle",
+    "seed",
+    "size",
+    "recipe",
+    "automaton",
+    "boards_sha256",
+    "pairs_sha256",
+    "fixed_sha256",
+)
+"""What determines every number of a run, as far as it has it; it cannot change when a run is resumed."""
+ABOUT = ("command", "seed", "device", "commit", "matmul_precision", "date", "versions", "recipe")
+"""What a model says of the run that made it."""
 
 _ABSENT = "absent"
 
 
-def describe(job: Job, command: str) -> dict[str, Any]:
-    """The `config.json` of a run that starts now on this machine."""
+def describe(job: Any, command: str) -> dict[str, Any]:
+    """The `config.json` of a run of a job of any kind that starts now on this machine."""
     return {
         "format": FORMAT,
         "command": command,
         "job": job.name,
         "puzzle": job.puzzle,
         "seed": job.seed,
-        "size": to_json(job.size),
         "recipe": to_json(job.recipe),
         "automaton": to_json(job.automaton),
-        "boards": len(job.boards),
-        "boards_sha256": digest_of({"target": job.boards.target, "given": job.boards.given}),
+        **job.about(),
         "fixed_sha256": digest_of(job.fixed),
         "provenance": job.provenance,
         "versions": environment.versions(),
@@ -51,7 +60,7 @@ def up_to_date(config: dict[str, Any]) -> dict[str, Any]:
 
 def identity(config: dict[str, Any]) -> str:
     """A digest of the settled fields as they were written, which ties a checkpoint to its run."""
-    settled = {name: config[name] for name in SETTLED}
+    settled = {name: config[name] for name in SETTLED if name in config}
     return hashlib.sha256(json.dumps(settled, sort_keys=True).encode()).hexdigest()
 
 
