@@ -14,7 +14,7 @@ T = TypeVar("T")
 """The state of a run, of any kind."""
 
 
-def to_tensors(run: T) -> Tensors:
+def to_tensors(run: object) -> Tensors:
     """Every array of a run by its name, such as `average.update.w_in` or `pool.state`.
 
     Of bfloat16, which NumPy does not know, the bits.
