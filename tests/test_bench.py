@@ -8,11 +8,11 @@ import pytest
 from rich.console import Console
 
 from cellwise.automaton.flops import closed_form
-from cellwise.bench import cax, run
+from cellwise.bench import cax, run, workload
 from cellwise.bench.measure import Contender, measure
 from cellwise.bench.run import Selection, bench
 from cellwise.bench.workload import Workload
-from cellwise.benchmarks import PRESETS
+from cellwise.benchmarks import BOARD_PRESETS, PRESETS
 from cellwise.cli.bench import Bench, tables
 from cellwise.errors import ConfigError
 from cellwise.report import speed
@@ -31,6 +31,13 @@ def result():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cax, "installed", lambda: False)
         return bench(TINY, Selection(), repetitions=2, side=16)
+
+
+@pytest.mark.parametrize("kind", ["CPU", "GPU", "QUICK"])
+def test_every_rule_that_is_measured_is_a_preset(kind):
+    measured = {one.preset for one in getattr(workload, kind)}
+    assert measured == {"maze-ood", "maze-hard-astar", "sudoku-ood", "sudoku-extreme"}
+    assert measured <= BOARD_PRESETS.keys()
 
 
 def test_every_way_is_there(result):
@@ -164,7 +171,10 @@ def test_the_result_is_drawn(kind, result, tmp_path):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (Bench(("maze-odd",)), "There is no rule to measure 'maze-odd'; did you mean maze-ood or maze-hard?"),
+        (
+            Bench(("maze-odd",)),
+            "There is no rule to measure 'maze-odd'; did you mean maze-ood or maze-hard-astar?",
+        ),
         (Bench(repetitions=0), "There cannot be 0 repetitions; choose 1 or more."),
         (
             Bench(("sudoku-ood",), task=(("training",),)),

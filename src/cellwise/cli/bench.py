@@ -27,7 +27,7 @@ T = TypeVar("T")
 _Several = Annotated[tuple[tuple[T, ...], ...], tyro.conf.UseAppendAction]
 """Several values after one option, which may itself be repeated."""
 
-RULES = ("maze-ood", "maze-hard", "sudoku-ood", "sudoku-extreme")
+RULES = tuple(dict.fromkeys(one.preset for one in (*workloads.CPU, *workloads.GPU)))
 _SIDES = {"quick": 128, "cpu": 2048, "gpu": 8192}
 
 
