@@ -120,8 +120,7 @@ MAZE_LAPTOP = replace(
     about="The same in ten minutes on two CPU cores, enough for size 9 and somewhat beyond",
     recipe=replace(
         RECIPE,
-        steps=1_200,
-        schedule=replace(RECIPE.schedule, warmup=60),
+        steps=3_600,
         batch=32,
         pool=128,
         fresh=8,
