@@ -44,6 +44,14 @@ class Path(Protocol):
         ...
 
 
+def fired(given: Bool[Array, "b h w"], keys: Keys, step: Step, rate: Rate) -> Bool[Array, "b h w"]:
+    """Which cells of boards of this form fire at a step."""
+    b, h, w = given.shape
+    cells = jnp.arange(h * w, dtype=jnp.int32)[None]
+    words = bits.at_cells(bits.at_step(keys, bits.FIRE, step), cells)
+    return bits.chance(words, rate if isinstance(rate, float | int) else rate.reshape(b, -1)).reshape(b, h, w)
+
+
 @dataclass(frozen=True)
 class Reference:
     """Every cell, as the definition has it."""
@@ -58,11 +66,7 @@ class Reference:
         self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
     ) -> State:
         """One step of every cell."""
-        b, h, w = state.shape[:3]
-        cells = jnp.arange(h * w, dtype=jnp.int32)[None]
-        words = bits.at_cells(bits.at_step(keys, bits.FIRE, step), cells)
-        fire = bits.chance(words, rate if isinstance(rate, float | int) else rate.reshape(b, -1))
-        return reference.step(spec, weights, state, plan, fire.reshape(b, h, w))
+        return reference.step(spec, weights, state, plan, fired(plan, keys, step, rate))
 
     def kick(self, spec: StepSpec, state: State, plan: Array, keys: Keys, step: Step, noise: Noise) -> State:
         """Noise on every entry that is not frozen."""

@@ -144,14 +144,7 @@ class Call:
         }
         if self.keep:
             definitions["KEEP"] = 1
-        if self.noise is not None:
-            definitions |= {
-                "NOISE": 1,
-                "NOISE_WHEN_BELOW": below(self.noise.when),
-                "NOISE_WHERE_BELOW": below(self.noise.where),
-                "NOISE_SIZE": f"{float(np.float32(self.noise.size))!r}f",
-                "NOISE_UNTIL": 2**31 - 1 if self.noise.until is None else self.noise.until,
-            }
+        definitions |= of_noise(self.noise)
         perceived, channels = spec.perceived, spec.channels
         if entry == "steps_forward":
             early = 2 * form.tile * (9 * channels + 1)
@@ -175,6 +168,19 @@ class Call:
         while 2 * cluster <= most and 2 * cluster * boards <= launch.multiprocessors():
             cluster *= 2
         return cluster
+
+
+def of_noise(noise: Noise | None) -> dict[str, int | str]:
+    """The definitions by which a kernel knows its noise."""
+    if noise is None:
+        return {}
+    return {
+        "NOISE": 1,
+        "NOISE_WHEN_BELOW": below(noise.when),
+        "NOISE_WHERE_BELOW": below(noise.where),
+        "NOISE_SIZE": f"{float(np.float32(noise.size))!r}f",
+        "NOISE_UNTIL": 2**31 - 1 if noise.until is None else noise.until,
+    }
 
 
 def below(rate: float) -> str:

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import BFloat16, Float32
 
-from . import bits, reference
+from . import reference
 from .bits import Keys, Rate, Step
-from .dispatch import Reference
+from .dispatch import Reference, fired
 from .reference import State
 from .spec import OFFSETS, StepSpec, Weights
 
@@ -28,16 +28,13 @@ class Rounded(Reference):
         self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
     ) -> State:
         """One step of every cell."""
-        b, h, w = state.shape[:3]
-        cells = jnp.arange(h * w, dtype=jnp.int32)[None]
-        words = bits.at_cells(bits.at_step(keys, bits.FIRE, step), cells)
-        fire = bits.chance(words, rate if isinstance(rate, float | int) else rate.reshape(b, -1))
+        fire = fired(plan, keys, step, rate)
         frozen = reference.frozen_entries(spec, plan)
         # Rounded here and not once for all steps, so that the gradients of all steps are added in float32.
         factors = {name: weight.astype(jnp.bfloat16) for name, weight in weights.items() if _is_factor(name)}
         held = jnp.where(frozen, jax.lax.stop_gradient(state), state)
         change = update(spec, weights, factors, perceive(spec, weights, factors, held))
-        change = jnp.where(fire.reshape(b, h, w, 1) & ~frozen, change, 0.0)
+        change = jnp.where(fire[..., None] & ~frozen, change, 0.0)
         return reference.advance(spec, held, change)
 
 

@@ -25,7 +25,7 @@ from .bits import Keys
 from .launch import Kernel
 from .noise import Noise
 from .reference import State
-from .resident import SHARED_BYTES, below
+from .resident import SHARED_BYTES, below, of_noise
 from .spec import OFFSETS, StepSpec, Weights
 
 NAMES = (
@@ -97,14 +97,7 @@ class Call:
             definitions["KEEP"] = 1
         if self.answers is not None:
             definitions |= dict(zip(("ANSWER_FIRST", "ANSWERS"), self.answer_units, strict=True))
-        if self.noise is not None:
-            definitions |= {
-                "NOISE": 1,
-                "NOISE_WHEN_BELOW": below(self.noise.when),
-                "NOISE_WHERE_BELOW": below(self.noise.where),
-                "NOISE_SIZE": f"{float(np.float32(self.noise.size))!r}f",
-                "NOISE_UNTIL": 2**31 - 1 if self.noise.until is None else self.noise.until,
-            }
+        definitions |= of_noise(self.noise)
         pairs = tuple((name, str(value)) for name, value in definitions.items())
         # Room for the counters of the stages, and to begin at a multiple of 1,024 bytes.
         shared = (rows + stages * (2 * self.stage + 16) + 1024) // 4

@@ -16,12 +16,11 @@ from jaxtyping import Bool, Float32, Int32, UInt8
 
 from ..automaton import layout, rollout
 from ..automaton.layout import Automaton
-from ..kernels import bits
 from ..kernels.dispatch import Noise, Path
 from ..kernels.precision import Precision, products
 from ..kernels.reference import State
 from ..kernels.spec import Weights
-from .mind import Mind
+from .mind import Mind, keys_of, read
 
 BLOCKS = 4
 """Into so many blocks a crowd is divided: more would waste less on empty places and run less smoothly."""
@@ -61,8 +60,7 @@ class Crowd:
         all_boards[where], all_trials[where], all_starts[where] = boards, trials, starts
         chosen = np.zeros(self.places, bool)
         chosen[where] = True
-        # Keys are made apart from the states: fused with them, XLA would take minutes to compile.
-        first = _keys(jnp.uint32(seed), all_boards, all_starts)
+        first = keys_of(jnp.uint32(seed), all_boards, all_starts)
         self.state = _begin(
             self.state,
             self.mind.weights,
@@ -72,7 +70,7 @@ class Crowd:
             chosen,
             automaton=self.mind.automaton,
         )
-        self.keys = jnp.where(chosen, _keys(jnp.uint32(seed), all_boards, all_trials), self.keys)
+        self.keys = jnp.where(chosen, keys_of(jnp.uint32(seed), all_boards, all_trials), self.keys)
 
     def keep(self, where: Int32[np.ndarray, " k"]) -> None:
         """Moves the trajectories at the places `where`, in that order, to the first places."""
@@ -103,7 +101,7 @@ class Crowd:
 
     def read(self, count: int) -> tuple[UInt8[np.ndarray, "k h w"], Float32[np.ndarray, "k h w"]]:
         """What the cells at the first `count` places say and how sure they are."""
-        grid, cells = _read(self.mind.weights, self.state, automaton=self.mind.automaton)
+        grid, cells = read(self.mind.weights, self.state, self.mind.automaton)
         return np.asarray(grid)[:count], np.asarray(cells)[:count]
 
     def unrest(self, steps: Int32[np.ndarray, " k"]) -> Float32[np.ndarray, " k"]:
@@ -128,9 +126,6 @@ def sizes(mind: Mind, trajectories: int, size: tuple[int, int]) -> tuple[int, in
     """How many trajectories of so many to have together, and how many of these to compute in a block."""
     together = mind.boards_at_once(trajectories, size)
     return together, max(1, -(-together // BLOCKS))
-
-
-_keys = jax.jit(bits.trajectory_keys)
 
 
 @partial(jax.jit, static_argnames=("automaton",), donate_argnames=("state",))
@@ -192,12 +187,6 @@ def _advance(
         if len(state) == block:
             return moved(state, given, keys, first)
         return jax.lax.fori_loop(jnp.int32(0), blocks, body, state)
-
-
-@partial(jax.jit, static_argnames=("automaton",))
-def _read(weights: Weights, state: State, *, automaton: Automaton) -> tuple[Array, Array]:
-    with products("float32"):
-        return layout.read(automaton.layout, weights, state)
 
 
 @partial(jax.jit, static_argnames=("automaton", "path", "block", "precision"))

@@ -64,7 +64,7 @@ class Mind:
         trials: Int32[np.ndarray, " b"],
     ) -> Thought:
         """The start of trajectory (`seed`, `boards[i]`, `trials[i]`) on board `inputs[i]`."""
-        keys = _keys(jnp.uint32(seed), jnp.asarray(boards), jnp.asarray(trials))
+        keys = keys_of(jnp.uint32(seed), jnp.asarray(boards), jnp.asarray(trials))
         return _begin(self.weights, jnp.asarray(inputs), jnp.asarray(given), keys, self.automaton, self.path)
 
     def advance(self, thought: Thought, first: int, steps: int) -> Thought:
@@ -94,11 +94,12 @@ class Mind:
 
     def read(self, thought: Thought) -> tuple[UInt8[np.ndarray, "b h w"], Float32[np.ndarray, "b h w"]]:
         """What the cells say and how sure they are."""
-        grid, confidence = _read(self.weights, thought.state, self.automaton)
+        grid, confidence = read(self.weights, thought.state, self.automaton)
         return np.asarray(grid), np.asarray(confidence)
 
 
-_keys = jax.jit(bits.trajectory_keys)
+keys_of = jax.jit(bits.trajectory_keys)
+"""The keys of trajectories, apart from the states: traced anew each time, folds cost a tenth of a second."""
 
 
 @partial(jax.jit, static_argnames=("automaton", "path"))
@@ -142,7 +143,8 @@ def _change(
 
 
 @partial(jax.jit, static_argnames=("automaton",))
-def _read(weights: Weights, state: State, automaton: Automaton) -> tuple[Array, Array]:
+def read(weights: Weights, state: State, automaton: Automaton) -> tuple[Array, Array]:
+    """What the cells of states say and how sure they are."""
     with products("float32"):
         return layout.read(automaton.layout, weights, state)
 
