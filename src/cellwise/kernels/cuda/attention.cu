@@ -17,7 +17,7 @@
 // they are put in an order in which these are, for j = 0 … 3, the eight numbers from 8t on: a thread has whole
 // 16-byte pieces, a quarter of a unit. Rows of weights that meet such columns are put in the same order.
 //
-// Sizes come as definitions: HEIGHT, WIDTH, CHANNELS, HEADS, HIDDEN, FROZEN, STAGES, FIRE_BELOW; with NOISE also
+// Sizes come as definitions: HEIGHT, WIDTH, CHANNELS, HEADS, HIDDEN, FROZEN, STAGES, CLUSTER, FIRE_BELOW; with NOISE also
 // NOISE_WHEN_BELOW, NOISE_WHERE_BELOW, NOISE_SIZE, NOISE_UNTIL; with KEEP everything that learning needs is kept,
 // and if errors are judged at every step, ANSWER_FIRST and ANSWERS are the units that hold the answer.
 
@@ -52,7 +52,7 @@ __device__ __forceinline__ void kick(float* state, u32 word_of_cell, int channel
 #define STATE_SLOT(t) 0
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
+extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_forward(
     const int* sizes, const u32* keys, const int* firsts, const int* counts, const unsigned char* given,
     const float* attention, const char* weights, const float* b_in, const float* b_out, const float* begin,
     float* states, uint4* values
@@ -62,9 +62,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
 ) {
   const Shared shared;
   const Boards boards(sizes);
-  int steps = 0;  // The most of any board.
-  for (int i = 0; i < boards.count; i++) {
-    if (counts[boards.first + i] > steps) steps = counts[boards.first + i];
+  int steps = 0;  // The most of any board of the cluster.
+  for (int i = 0; i < CLUSTER * sizes[1]; i++) {
+    const int board = blockIdx.x / CLUSTER * CLUSTER * sizes[1] + i;
+    if (board < sizes[0] && counts[board] > steps) steps = counts[board];
   }
   begin_ring(shared);
 
@@ -73,14 +74,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
     if (threadIdx.x == CREW) {
       Producer producer{shared, weights};
       if (steps > 0) {
-        for (int tile = 0; tile < boards.tiles(); tile++) producer.stream(ROUND_STAGES, VALUE_STAGES);
+        for (int tile = 0; tile < boards.tiles; tile++) producer.stream(ROUND_STAGES, VALUE_STAGES);
       }
       for (int t = 0; t < steps; t++) {
-        for (int tile = 0; tile < boards.tiles(); tile++) {
+        for (int tile = 0; tile < boards.tiles; tile++) {
           producer.stream(0, ROUND_STAGES + (t + 1 < steps ? VALUE_STAGES : 0));
         }
       }
     }
+    cluster_meets();  // Nobody leaves as long as others may write to its memory.
     return;
   }
   registers_up<MANY_REGISTERS>();
@@ -110,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
     }
   };
 
-  for (int tile = 0; tile < boards.tiles(); tile++) {
+  for (int tile = 0; tile < boards.tiles; tile++) {
     if (boards.idle(me, tile)) {
       if (steps > 0) me.skip(VALUE_STAGES);
       continue;
@@ -142,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
   me.crew();
 
   for (int t = 0; t < steps; t++) {
-    for (int tile = 0; tile < boards.tiles(); tile++) {
+    for (int tile = 0; tile < boards.tiles; tile++) {
       if (boards.idle(me, tile)) {
         me.skip(ROUND_STAGES + (t + 1 < steps ? VALUE_STAGES : 0));
         continue;
@@ -256,6 +258,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
     }
     me.crew();
   }
+  cluster_meets();
 }
 
 #ifdef KEEP

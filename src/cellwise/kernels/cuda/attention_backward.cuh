@@ -12,7 +12,7 @@
 //
 // The gradients of all weights are a few large products afterwards.
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
+extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_backward(
     const int* sizes, const u32* keys, const int* firsts, const unsigned char* given, const float* attention,
     const char* weights, const float* states, const uint4* changes, const u32* active, const float* d_last,
 #ifdef ANSWERS
@@ -29,12 +29,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
     if (threadIdx.x == CREW) {
       Producer producer{shared, weights};
       for (int t = steps; t >= 0; t--) {
-        for (int tile = 0; tile < boards.tiles(); tile++) {
+        for (int tile = 0; tile < boards.tiles; tile++) {
           if (t < steps) producer.stream(ROUND_STAGES, VALUE_STAGES);
           if (t > 0) producer.stream(0, ROUND_STAGES);
         }
       }
     }
+    cluster_meets();
     return;
   }
   registers_up<MANY_REGISTERS>();
@@ -42,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
 
   // State t, of which d is the gradient, is what step t - 1 made.
   for (int t = steps; t >= 0; t--) {
-    for (int tile = 0; tile < boards.tiles(); tile++) {
+    for (int tile = 0; tile < boards.tiles; tile++) {
       if (boards.idle(me, tile)) {
         me.skip((t < steps ? VALUE_STAGES : 0) + (t > 0 ? ROUND_STAGES : 0));
         continue;
@@ -168,4 +169,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
     }
     me.crew();
   }
+  cluster_meets();
 }

@@ -5,7 +5,10 @@
 
 #include "hopper.cuh"
 
-#ifndef EMULATED
+#ifdef EMULATED
+#define IN_CLUSTERS
+#else
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
 extern __shared__ __align__(16) float shared_memory[];
 #endif
 
@@ -60,18 +63,21 @@ struct Turn {
   }
 };
 
-// The weights of a few products, one stage after another, all of it by one thread.
+// The weights of a few products, one stage after another, all of it by one thread. The blocks of a cluster stream
+// the same weights at the same time: each fetches a part of a stage for all of them.
 struct Producer {
   const Shared& shared;
   const char* weights;
   Turn turn;
 
   __device__ __forceinline__ void stream(int first, int count) {
+    constexpr int PART = STAGE_BYTES / CLUSTER;
+    const int mine = blockIdx.x % CLUSTER * PART;
     for (int i = first; i < first + count; i++, turn.next()) {
       counter_wait(shared.empty + turn.slot, turn.parity ^ 1u);
       counter_expect(shared.full + turn.slot, STAGE_BYTES);
-      copy_in_background(shared.stages + turn.slot * STAGE_BYTES, weights + size_t(i) * STAGE_BYTES, STAGE_BYTES,
-                         shared.full + turn.slot);
+      copy_in_background(shared.stages + turn.slot * STAGE_BYTES + mine, weights + size_t(i) * STAGE_BYTES + mine, PART,
+                         shared.full + turn.slot, (1u << CLUSTER) - 1u);
     }
   }
 };
@@ -112,7 +118,7 @@ struct Place {
   __device__ __forceinline__ void wait(const Turn& at) const { counter_wait(shared.full + at.slot, at.parity); }
   __device__ __forceinline__ void release(int stages) {
     for (int i = 0; i < stages; i++, turn.next()) {
-      if (lane == 0) counter_arrive(shared.empty + turn.slot);
+      if (lane < CLUSTER) counter_arrive(shared.empty + turn.slot, lane);
     }
   }
   // Lets stages go by that are for others.
@@ -258,16 +264,17 @@ __device__ __forceinline__ void through_mlp(float (&sums)[C / 2], Place& me, Beg
 // ---- what rows perceive -----------------------------------------------------------------------------------
 
 struct Boards {
-  int first, count, rows;
+  int first, rows, tiles;
 
   // Board `blockIdx.x · each` and the next ones.
   __device__ __forceinline__ Boards(const int* sizes) {
-    const int boards = sizes[0], each = sizes[1];
+    const int each = sizes[1];
     first = blockIdx.x * each;
-    count = boards - first < each ? boards - first : each;
-    rows = count * CELLS;
+    rows = at_most(sizes[0] - first, each) * CELLS;
+    // As many for each block of a cluster, because weights are streamed for all of them.
+    tiles = (at_most(sizes[0] - blockIdx.x / CLUSTER * CLUSTER * each, each) * CELLS + TILE - 1) / TILE;
   }
-  __device__ __forceinline__ int tiles() const { return (rows + TILE - 1) / TILE; }
+  static __device__ __forceinline__ int at_most(int some, int most) { return some < 0 ? 0 : some < most ? some : most; }
   // Whether a warpgroup has no rows in a tile.
   __device__ __forceinline__ bool idle(const Place& me, int tile) const {
     return tile * TILE + me.group * GROUP_ROWS >= rows;
@@ -284,7 +291,7 @@ __device__ __forceinline__ void gather(const Place& me, const Boards& boards, in
                                        const uint4* from, int slots, int slot, uint4* kept, int kept_slots,
                                        int kept_slot) {
   me.warpgroup();  // The last products of the group may still read the rows.
-  constexpr int TOGETHER = 128 / PIECES, DEPTH = 2;
+  constexpr int TOGETHER = 128 / PIECES, DEPTH = 4;
   const int tid = threadIdx.x % 128, piece = tid % PIECES, head = 8 * piece / (C / HEADS);
 #pragma unroll 1
   for (int first = tid / PIECES; first < GROUP_ROWS; first += DEPTH * TOGETHER) {
@@ -346,9 +353,9 @@ __device__ __forceinline__ void begin_ring(const Shared& shared) {
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; i++) {
       counter_begin(shared.full + i, 1);
-      counter_begin(shared.empty + i, CREW / 32);
+      counter_begin(shared.empty + i, CLUSTER * CREW / 32);
     }
     counters_begun();
   }
-  __syncthreads();
+  cluster_meets();
 }
