@@ -110,6 +110,11 @@ class Rounded(Reference):
         return reference.advance(spec, state, change)
 
 
+def on_cpu():
+    """Where rounding to bf16 and back stays: for a GPU, XLA leaves it out, to be more precise than was asked."""
+    return jax.default_device(jax.devices("cpu")[0])
+
+
 def exactly(a, b):
     return jnp.matmul(a, b, precision="highest")
 
@@ -145,7 +150,7 @@ class Case:
 
     def believed(self, judged):
         """What learning finds step after step, on a CPU."""
-        with jax.default_device(jax.devices("cpu")[0]):
+        with on_cpu():
             return self.learned(Rounded(), judged)
 
     def learned(self, path, judged):
@@ -189,10 +194,11 @@ def learned(trained, state, fixed, given, keys, first, target, probe, *, spec, p
 
 
 def test_states_are_those_of_the_oracle_but_for_rounding(case):
-    found, same = case.rolled(Streamed()), case.rolled(Rounded())
-    # Sums are taken in another order, and tensor cores drop bits of them, so numbers half way between two bf16
-    # numbers may go to the other one, a 256th of themselves away. These are few.
-    np.testing.assert_allclose(found, same, atol=2**-8)
+    found = case.rolled(Streamed())
+    with on_cpu():
+        same = case.rolled(Rounded())
+    # Sums are taken in another order, so numbers half way between two bf16 numbers may go to the other one.
+    np.testing.assert_allclose(found, same, atol=1e-3)
     assert np.linalg.norm(found - same) < 5e-4 * np.linalg.norm(same)
     weights = oracle.float64(case.weights)
     for i, (first, steps) in enumerate(zip(FIRST, STEPS, strict=True)):
@@ -285,6 +291,7 @@ def test_blocks_of_a_cluster_may_have_different_work(machine, monkeypatch, each,
     monkeypatch.setattr(launch, "multiprocessors", lambda: 1)
     together = many.rolled(Streamed())
     monkeypatch.setattr(streamed, "boards_each", lambda *_: each)
+    rolled.clear_cache()  # It was compiled for other blocks.
     found = many.rolled(Streamed(), boards=slice(0, boards), noise=Noise(0.5, 0.5, 0.2, 7))
     assert emulated.launches[-1].cluster == 2
     assert (found != together[:boards]).any()

@@ -13,7 +13,7 @@
 // The gradients of all weights are a few large products afterwards.
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_backward(
-    const int* sizes, const u32* keys, const int* firsts, const unsigned char* given, const float* attention,
+    const int* sizes, const u32* keys, const int* firsts, const unsigned char* given, const float4* attention,
     const char* weights, const float* states, const uint4* changes, const u32* active, const float* d_last,
 #ifdef ANSWERS
     const float* d_answers,
@@ -109,8 +109,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_backw
           Eight y;
 #pragma unroll
           for (int q = 0; q < 8; q++) y.x[q] = x.x[q] + (e.x[q] - e_x * x.x[q]);
-          const float length = sqrtf(over_unit(dot(y, y))), scale = 1.0f / (length + EPS);
-          const float y_d = over_unit(dot(y, d)), along = length > 0 ? y_d * scale * scale / length : 0.0f;
+          const float length = root(over_unit(dot(y, y))), scale = inverse(length + EPS);
+          const float y_d = over_unit(dot(y, d)), along = length > 0 ? y_d * scale * scale * inverse(length) : 0.0f;
 #pragma unroll
           for (int q = 0; q < 8; q++) d.x[q] = d.x[q] * scale - y.x[q] * along;
           const float d_x = over_unit(dot(d, x));

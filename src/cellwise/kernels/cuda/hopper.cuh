@@ -28,6 +28,41 @@ __device__ __forceinline__ u32 rounded(float low, float high) {
 #endif
 }
 
+// Square roots and inverses to the last bit or so. The exact ones have branches, across which nothing is overlapped.
+__device__ __forceinline__ float root(float x) {
+#ifdef EMULATED
+  return std::sqrt(x);
+#else
+  float y;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+__device__ __forceinline__ float inverse(float x) {
+#ifdef EMULATED
+  return 1.0f / x;
+#else
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
+// The same number, of which the compiler does not know that: what is made of it is made again, not kept.
+__device__ __forceinline__ int anew(int x) {
+#ifndef EMULATED
+  asm volatile("" : "+r"(x));
+#endif
+  return x;
+}
+
+// Brings 128 bytes to L2.
+__device__ __forceinline__ void bring(const void* at) {
+#ifndef EMULATED
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+#endif
+}
+
 __device__ __forceinline__ float low_of(u32 both) { return __uint_as_float(both << 16); }
 __device__ __forceinline__ float high_of(u32 both) { return __uint_as_float(both & 0xFFFF0000u); }
 

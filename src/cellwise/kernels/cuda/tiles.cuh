@@ -14,7 +14,7 @@ extern __shared__ __align__(16) float shared_memory[];
 
 constexpr int C = CHANNELS, H = HIDDEN, CELLS = HEIGHT * WIDTH;
 constexpr int UNIT = 32, UNITS = C / UNIT, FROZEN_UNITS = FROZEN / UNIT;
-constexpr int AT_ONCE = UNITS < 4 ? UNITS : 4, BACK_AT_ONCE = 2;  // Units of a row that are read together.
+constexpr int AT_ONCE = UNITS, BACK_AT_ONCE = 2;  // Units of a row that are read together.
 constexpr float EPS = 1e-6f;
 
 constexpr int GROUPS = 2, GROUP_ROWS = 64, TILE = GROUPS * GROUP_ROWS;
@@ -286,8 +286,9 @@ __device__ __forceinline__ size_t cells_at(int board, int slots, int slot) {
   return (size_t(board) * slots + slot) * CELLS;
 }
 
-// The nine neighbours of each row, weighed, to shared memory; `kept`, if any, gets them too.
-__device__ __forceinline__ void gather(const Place& me, const Boards& boards, int tile, const float* attention,
+// The nine neighbours of each row, weighed, to shared memory; `kept`, if any, gets them too. `attention` has twelve
+// numbers for each cell and head, the last three of which are nothing.
+__device__ __forceinline__ void gather(const Place& me, const Boards& boards, int tile, const float4* attention,
                                        const uint4* from, int slots, int slot, uint4* kept, int kept_slots,
                                        int kept_slot) {
   me.warpgroup();  // The last products of the group may still read the rows.
@@ -296,21 +297,21 @@ __device__ __forceinline__ void gather(const Place& me, const Boards& boards, in
 #pragma unroll 1
   for (int first = tid / PIECES; first < GROUP_ROWS; first += DEPTH * TOGETHER) {
     // All is read before anything is written, or else reading would wait.
-    uint4 value[DEPTH][9] = {};
-    float weight[DEPTH][9] = {};
+    uint4 value[DEPTH][9];
+    float4 weight[DEPTH][3];
 #pragma unroll
     for (int i = 0; i < DEPTH; i++) {
-      const int row = tile * TILE + me.group * GROUP_ROWS + first + i * TOGETHER;
-      if (row >= boards.rows) continue;
+      // Rows beyond the last one are that one, to no effect: without branches more is on its way at a time.
+      const int wanted = tile * TILE + me.group * GROUP_ROWS + first + i * TOGETHER;
+      const int row = wanted < boards.rows ? wanted : boards.rows - 1;
       const int board = boards.first + row / CELLS, cell = row % CELLS, y = cell / WIDTH, x = cell % WIDTH;
       const int rows_of_three[3] = {y == 0 ? HEIGHT - 1 : y - 1, y, y == HEIGHT - 1 ? 0 : y + 1};
       const int columns[3] = {x == 0 ? WIDTH - 1 : x - 1, x, x == WIDTH - 1 ? 0 : x + 1};
       const uint4* begin = from + cells_at(board, slots, slot) * PIECES + piece;
 #pragma unroll
-      for (int n = 0; n < 9; n++) {
-        value[i][n] = begin[(rows_of_three[n / 3] * WIDTH + columns[n % 3]) * PIECES];
-        weight[i][n] = __ldg(attention + (cell * 9 + n) * HEADS + head);
-      }
+      for (int n = 0; n < 9; n++) value[i][n] = begin[(rows_of_three[n / 3] * WIDTH + columns[n % 3]) * PIECES];
+#pragma unroll
+      for (int n = 0; n < 3; n++) weight[i][n] = __ldg(attention + (cell * HEADS + head) * 3 + n);
     }
 #pragma unroll
     for (int i = 0; i < DEPTH; i++) {
@@ -319,8 +320,10 @@ __device__ __forceinline__ void gather(const Place& me, const Boards& boards, in
 #pragma unroll
       for (int n = 0; n < 9; n++) {
         const Eight numbers = widened(value[i][n]);
+        const float4 some = weight[i][n / 4];
+        const float weighs = n % 4 == 0 ? some.x : n % 4 == 1 ? some.y : n % 4 == 2 ? some.z : some.w;
 #pragma unroll
-        for (int q = 0; q < 8; q++) sum.x[q] += weight[i][n] * numbers.x[q];
+        for (int q = 0; q < 8; q++) sum.x[q] += weighs * numbers.x[q];
       }
       const uint4 numbers = narrowed(sum);
       if (kept && row < boards.rows) {
