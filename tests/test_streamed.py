@@ -45,6 +45,10 @@ CASES = {
     "small, all frozen": ("small", {"frozen": 64}, (3, 4), 2, "last"),
     "sudoku-ood": ("sudoku-ood", {}, (5, 6), 2, "all"),
     "sudoku-extreme": ("sudoku-extreme", {}, (3, 5), 1, "last"),
+    # The same with one warpgroup in each of two blocks of a multiprocessor.
+    "small, small blocks": ("small", {}, (6, 8), 1, "last"),
+    "sudoku-ood, small blocks": ("sudoku-ood", {}, (5, 6), 2, "all"),
+    "sudoku-extreme, small blocks": ("sudoku-extreme", {}, (3, 5), 1, "last"),
 }
 LEARNING = [name for name in CASES if name not in ("small, a board each", "small, all frozen")]
 
@@ -70,6 +74,9 @@ def machine(request, monkeypatch):
 def case(request, machine, monkeypatch):
     """A rule, boards, weights and a first state, small enough for the oracle."""
     name, change, size, multiprocessors, judged = CASES[request.param]
+    monkeypatch.setattr(streamed, "GROUPS", 1 if "small blocks" in request.param else 2)
+    for compiled in (rolled, learned):
+        compiled.clear_cache()  # For other blocks, perhaps.
     monkeypatch.setattr(launch, "multiprocessors", lambda: multiprocessors)
     case = made(monkeypatch, name, size, change)
     case.judged = judged
@@ -111,7 +118,7 @@ class Rounded(Reference):
 
 
 def on_cpu():
-    """Where rounding to bf16 and back stays: for a GPU, XLA leaves it out, to be more precise than was asked."""
+    """Where rounding to bf16 and back stays; for a GPU, XLA leaves it out to be more precise."""
     return jax.default_device(jax.devices("cpu")[0])
 
 
@@ -299,7 +306,6 @@ def test_blocks_of_a_cluster_may_have_different_work(machine, monkeypatch, each,
     np.testing.assert_array_equal(found, together[:boards])
 
 
-
 def test_the_order_of_threads_does_not_matter(monkeypatch):
     if emulated.COMPILER is None:
         pytest.skip("there is no C++ compiler (g++ or clang++) to build the emulated kernels with")
@@ -398,8 +404,10 @@ def test_blocks_take_as_many_boards_as_keep_all_multiprocessors_busy(boards, eac
     assert streamed.boards_each(boards, 81, 132) == each
 
 
+@pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("rule", ["small", "sudoku-ood", "sudoku-extreme"])
-def test_kernels_compile_for_a_gpu_that_is_not_here(rule):
+def test_kernels_compile_for_a_gpu_that_is_not_here(rule, groups, monkeypatch):
+    monkeypatch.setattr(streamed, "GROUPS", groups)
     if reason := nvrtc.problem():
         pytest.skip(reason)
     call = streamed.Call(RULES[rule].automaton.step, (9, 9), 0.8, NOISE, keep=2, answers=(0, 32))

@@ -75,6 +75,8 @@ struct Product {
 struct Warpgroup {
   Group group{128};
   std::vector<Product> begun;
+  std::vector<size_t> apart = {0};  // How many had begun each time that they were kept apart from later ones.
+  size_t finished = 0;
   std::vector<std::map<float*, std::vector<float>>> sums{128};  // Of each thread, until they are waited for.
   std::vector<size_t> issued = std::vector<size_t>(128);
   std::vector<bool> fenced = std::vector<bool>(128);

@@ -72,6 +72,25 @@ inline void begin_product(float* sums, int rows, const uint32_t* factor, uint64_
   std::fill_n(sums, rows / 2, NAN);
 }
 
+// Does the products up to the last `left` times that they were apart, in the first of the threads to come on.
+inline void finish(Warpgroup& group, size_t left) {
+  meet(&group.group);
+  const size_t upto = left < group.apart.size() ? group.apart[group.apart.size() - 1 - left] : 0;
+  must(left || upto == group.begun.size(), "products are waited for that are not apart from later ones");
+  for (; group.finished < upto; group.finished++) {
+    for (size_t issued : group.issued) must(issued == group.begun.size(), "a thread left out a product");
+    multiply(group, group.begun[group.finished]);
+  }
+  meet(&group.group);
+  if (left == 0 && !group.begun.empty()) {
+    group.begun.clear();
+    group.apart = {0};
+    group.finished = 0;
+    group.issued.assign(128, 0);
+  }
+  meet(&group.group);
+}
+
 inline void meet_counter(Counter& counter) {
   if (counter.missing || counter.bytes) return;
   counter.missing = counter.arrivals;
@@ -101,18 +120,20 @@ template <int N>
 void products_wait(float (&)[N]) {
   emulator::Warpgroup& group = emulator::warpgroup();
   const int thread = emulator::current->thread.x % 128;
-  emulator::meet(&group.group);
-  if (!group.begun.empty()) {  // The first of the threads to come on does the work of all.
-    for (size_t issued : group.issued) emulator::must(issued == group.begun.size(), "a thread left out a product");
-    for (const emulator::Product& p : group.begun) emulator::multiply(group, p);
-    group.begun.clear();
-  }
+  emulator::finish(group, 0);
   for (auto& [sums, values] : group.sums[thread]) std::copy(values.begin(), values.end(), sums);
   group.sums[thread].clear();
-  group.issued[thread] = 0;
   group.fenced[thread] = false;
   emulator::meet(&group.group);
 }
+
+inline void products_apart() {
+  emulator::Warpgroup& group = emulator::warpgroup();
+  emulator::meet(&group.group);
+  if (group.begun.size() != group.apart.back()) group.apart.push_back(group.begun.size());
+  emulator::meet(&group.group);
+}
+inline void products_wait_but_last() { emulator::finish(emulator::warpgroup(), 1); }
 
 template <int COUNT>
 void registers_down() {}
@@ -120,8 +141,9 @@ template <int COUNT>
 void registers_up() {}
 inline void before_products() {}
 
-inline void some_threads(int barrier, int threads) {
-  emulator::Group& group = emulator::current->own->some.try_emplace(barrier, emulator::Group{threads}).first->second;
+template <int BARRIER>
+void some_threads(int threads) {
+  emulator::Group& group = emulator::current->own->some.try_emplace(BARRIER, emulator::Group{threads}).first->second;
   emulator::must(group.size == threads, "a barrier has two sizes");
   emulator::meet(&group);
 }

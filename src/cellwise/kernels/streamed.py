@@ -42,9 +42,10 @@ CHUNK = 128
 """Hidden numbers that are computed at a time."""
 PANEL = 64
 """Numbers of a row of a factor that lie together."""
-TILE = 128
-"""Rows that a block computes at a time, half of them by each of two warpgroups."""
-THREADS = 384
+ROWS = 64
+"""Rows that a warpgroup computes at a time."""
+GROUPS = 2
+"""Warpgroups of a block: two in the only block of a multiprocessor, or one in each of two blocks."""
 MOST_STAGES = 5
 """The ring of weights that are on their way."""
 CLUSTER = 2
@@ -75,16 +76,16 @@ class Call:
         """Cells of a board."""
         return self.size[0] * self.size[1]
 
-    @property
-    def stage(self) -> int:
-        """Weights that are brought at a time."""
-        return CHUNK * min(self.spec.channels, 128)
-
     def kernel(self, entry: str, blocks: int) -> Kernel:
         """An entry of the kernel's file, for this call and so many blocks."""
         spec = self.spec
-        rows = 2 * TILE * spec.channels
-        stages = min(MOST_STAGES, (SHARED_BYTES - 2048 - rows) // (2 * self.stage))
+        rows = 2 * GROUPS * ROWS * spec.channels
+        # Stages are smaller where two blocks share the memory of a multiprocessor.
+        columns = min(spec.channels, 64 * GROUPS)
+        stage = 2 * CHUNK * columns
+        # The system takes 1,024 bytes for each block.
+        room = SHARED_BYTES if GROUPS == 2 else (SHARED_BYTES + 1024) // 2 - 1024
+        stages = min(MOST_STAGES, (room - rows) // (stage + 16))
         cluster = min(CLUSTER, blocks)
         definitions = {
             "HEIGHT": self.size[0],
@@ -93,7 +94,9 @@ class Call:
             "HEADS": spec.heads,
             "HIDDEN": spec.hidden,
             "FROZEN": spec.frozen,
+            "GROUPS": GROUPS,
             "STAGES": stages,
+            "STAGE_COLUMNS": columns,
             "CLUSTER": cluster,
             "FIRE_BELOW": below(self.rate),
         }
@@ -103,9 +106,8 @@ class Call:
             definitions |= dict(zip(("ANSWER_FIRST", "ANSWERS"), self.answer_units, strict=True))
         definitions |= of_noise(self.noise)
         pairs = tuple((name, str(value)) for name, value in definitions.items())
-        # Room for the counters of the stages, and to begin at a multiple of 1,024 bytes.
-        shared = (rows + stages * (2 * self.stage + 16) + 1024) // 4
-        return Kernel("attention.cu", entry, pairs, THREADS, shared, cluster, hopper=True)
+        shared = (rows + stages * (stage + 16)) // 4
+        return Kernel("attention.cu", entry, pairs, 128 * (GROUPS + 1), shared, cluster, hopper=True)
 
 
 def refusal(spec: StepSpec) -> str | None:
@@ -125,11 +127,12 @@ def refusal(spec: StepSpec) -> str | None:
 
 def boards_each(boards: int, cells: int, processors: int) -> int:
     """How many boards a block takes, so that all multiprocessors are done as soon as possible."""
+    processors *= 3 - GROUPS
 
     def cost(each: int) -> float:
-        tiles, rest = divmod(each * cells, TILE)
+        tiles, rest = divmod(each * cells, GROUPS * ROWS)
         # Half a tile takes a little more than half of the time.
-        last = 0.0 if rest == 0 else 0.6 if rest <= TILE // 2 else 1.0
+        last = 0.0 if rest == 0 else 0.6 if rest <= (GROUPS - 1) * ROWS else 1.0
         return math.ceil(math.ceil(boards / each) / processors) * (tiles + last)
 
     return min(range(1, min(boards, 16) + 1), key=cost)
@@ -242,7 +245,9 @@ def _stages(
     into = _woven(_woven(two, 0), 1).reshape(c, chunks, CHUNK).transpose(1, 0, 2)
     both = jnp.concatenate([first, _panels(into).reshape(chunks, -1)], axis=1).reshape(-1)
     last = _panels(_woven(value, 0)).reshape(-1)
-    return jnp.concatenate([both, jnp.pad(last, (0, -last.size % call.stage))]).astype(jnp.bfloat16)
+    return jnp.concatenate([both, jnp.pad(last, (0, -last.size % (CHUNK * min(c, 128))))]).astype(
+        jnp.bfloat16
+    )
 
 
 def _neighbours(call: Call) -> tuple[np.ndarray, np.ndarray]:
@@ -279,7 +284,7 @@ def _trajectory_forward(call: Call, weights: Weights, begin: Array, constants: t
     given, keys, first = constants
     (b, n, c), t, hidden = begin.shape, call.keep, call.spec.hidden
     operands, blocks = _operands(call, weights, begin, given, keys, first, jnp.full(b, t, jnp.int32))
-    tiles = -(-_each(call, b) * n // TILE)
+    tiles = -(-_each(call, b) * n // (GROUPS * ROWS))
     rounded = {
         "values": c,
         "states": c,
@@ -288,7 +293,7 @@ def _trajectory_forward(call: Call, weights: Weights, begin: Array, constants: t
     }
     kept = [jax.ShapeDtypeStruct((b, t, n, width), jnp.bfloat16) for width in rounded.values()]
     # Which hidden numbers are above zero, a bit each, in the order of the threads.
-    active = jax.ShapeDtypeStruct((blocks, t, tiles, hidden // CHUNK, 2, TILE * 2), jnp.uint32)
+    active = jax.ShapeDtypeStruct((blocks, t, tiles, hidden // CHUNK, 2, 128 * GROUPS), jnp.uint32)
     results = [jax.ShapeDtypeStruct((b, t + 1, n, c), jnp.float32), *kept, active, kept[0]]
     states, *others = launch.launch(call.kernel("steps_forward", blocks), blocks, results, *operands)
     names = (*rounded, "active", "changes")

@@ -2,7 +2,7 @@
 //
 // A block has a few boards from the first step to the last, so blocks never wait for each other. The cells of its
 // boards are rows, TILE of them at a time; the weights are too many to stay on the chip, so one warp streams them
-// from L2, STAGE numbers at a time, through a ring in shared memory, while GROUPS warpgroups compute. One step:
+// from L2, a stage at a time, through a ring of STAGES in shared memory, while GROUPS warpgroups compute. One step:
 //
 //     z       what the rows of a tile perceive: nine neighbours' values, weighed, to shared memory
 //     hidden  relu(z · w_in + b_in), CHUNK numbers at a time; they stay in registers, rounded,
@@ -17,8 +17,8 @@
 // they are put in an order in which these are, for j = 0 … 3, the eight numbers from 8t on: a thread has whole
 // 16-byte pieces, a quarter of a unit. Rows of weights that meet such columns are put in the same order.
 //
-// Sizes come as definitions: HEIGHT, WIDTH, CHANNELS, HEADS, HIDDEN, FROZEN, STAGES, CLUSTER, FIRE_BELOW; with NOISE also
-// NOISE_WHEN_BELOW, NOISE_WHERE_BELOW, NOISE_SIZE, NOISE_UNTIL; with KEEP everything that learning needs is kept,
+// Sizes come as definitions: HEIGHT, WIDTH, CHANNELS, HEADS, HIDDEN, FROZEN, GROUPS, STAGES, STAGE_COLUMNS (of
+// CHUNK rows, in a stage), CLUSTER, FIRE_BELOW; with NOISE also NOISE_WHEN_BELOW, NOISE_WHERE_BELOW, NOISE_SIZE, NOISE_UNTIL; with KEEP everything that learning needs is kept,
 // and if errors are judged at every step, ANSWER_FIRST and ANSWERS are the units that hold the answer.
 
 #include "tiles.cuh"
@@ -54,7 +54,7 @@ constexpr u32 FIRES = 1, GIVEN = 2, GOES_ON = 4, KICKED = 8;
 #define STATE_SLOT(t) 0
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_forward(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) IN_CLUSTERS steps_forward(
     const int* sizes, const u32* keys, const int* firsts, const int* counts, const unsigned char* given,
     const float4* attention, const char* weights, const float* b_in, const float* b_out, const float* begin,
     float* states, uint4* values
@@ -95,15 +95,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_forwa
     u32 factor[C / 16][4];
     as_factor(factor, sums);
     clear(sums);
-#pragma unroll
-    for (int s = 0; s < VALUE_STAGES; s++) {
-      const Turn at = me.ahead(s);
-      me.wait(at);
-      products_begin(sums);
-      add_factor<C>(sums, factor, s * STAGE / (C * PANEL_WIDTH), me.stage(at));
-    }
-    products_wait(sums);
-    me.release(VALUE_STAGES);
+    add_factor<C, VALUE_STAGES>(sums, me, factor);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       const Row row(me, boards, tile, half);

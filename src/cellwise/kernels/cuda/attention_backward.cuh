@@ -12,7 +12,7 @@
 //
 // The gradients of all weights are a few large products afterwards.
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_backward(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) IN_CLUSTERS steps_backward(
     const int* sizes, const u32* keys, const int* firsts, const unsigned char* given, const float4* attention,
     const char* weights, const float* states, const uint4* changes, const u32* active, const float* d_last,
 #ifdef ANSWERS
@@ -52,15 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_backw
       clear(d_all);
       if (t < steps) {
         gather(me, boards, tile, attention, d_perceived, steps, t, d_values, steps, t);
-#pragma unroll
-        for (int s = 0; s < VALUE_STAGES; s++) {
-          const Turn at = me.ahead(s);
-          me.wait(at);
-          products_begin(d_all);
-          add_panels<C>(d_all, me, s * STAGE / (C * PANEL_WIDTH), me.stage(at));
-        }
-        products_wait(d_all);
-        me.release(VALUE_STAGES);
+        add_rows<C, VALUE_STAGES>(d_all, me);
         me.warpgroup();  // All have read the rows, which are written next.
       }
 

@@ -83,7 +83,8 @@ __device__ __forceinline__ void hold(float (&x)[N]) {
   for (int i = 0; i < N; i++) asm volatile("" : "+f"(x[i])::"memory");
 }
 
-// Before products that are added to sums, and again after every branch among them; then waiting for the sums.
+// Before products that are added to sums, and again after every branch among them; then waiting for the sums, or for
+// all products but those since the last time that products were `apart`.
 template <int N>
 __device__ __forceinline__ void products_begin(float (&sums)[N]) {
   hold(sums);
@@ -91,8 +92,12 @@ __device__ __forceinline__ void products_begin(float (&sums)[N]) {
 }
 template <int N>
 __device__ __forceinline__ void products_wait(float (&sums)[N]) {
-  asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   hold(sums);
+}
+__device__ __forceinline__ void products_apart() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void products_wait_but_last() {
+  asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
 }
 
 // Registers go from the warpgroup that copies to those that compute.
@@ -108,8 +113,9 @@ __device__ __forceinline__ void registers_up() {
 // Makes ordinary writes to shared memory visible to products.
 __device__ __forceinline__ void before_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-__device__ __forceinline__ void some_threads(int barrier, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+template <int BARRIER>
+__device__ __forceinline__ void some_threads(int threads) {
+  asm volatile("bar.sync %0, %1;" ::"n"(BARRIER), "r"(threads) : "memory");
 }
 
 __device__ __forceinline__ void counter_begin(u64* counter, u32 arrivals) {

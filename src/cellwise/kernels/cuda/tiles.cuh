@@ -9,7 +9,7 @@
 #define IN_CLUSTERS
 #else
 #define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
-extern __shared__ __align__(16) float shared_memory[];
+extern __shared__ __align__(1024) float shared_memory[];
 #endif
 
 constexpr int C = CHANNELS, H = HIDDEN, CELLS = HEIGHT * WIDTH;
@@ -17,14 +17,16 @@ constexpr int UNIT = 32, UNITS = C / UNIT, FROZEN_UNITS = FROZEN / UNIT;
 constexpr int AT_ONCE = UNITS, BACK_AT_ONCE = 2;  // Units of a row that are read together.
 constexpr float EPS = 1e-6f;
 
-constexpr int GROUPS = 2, GROUP_ROWS = 64, TILE = GROUPS * GROUP_ROWS;
-constexpr int MANY_REGISTERS = 240, FEW_REGISTERS = 24;
+// Either two warpgroups compute in the only block of a multiprocessor, or one in each of two blocks.
+static_assert(GROUPS == 1 || GROUPS == 2, "registers are for one or two warpgroups");
+constexpr int GROUP_ROWS = 64, TILE = GROUPS * GROUP_ROWS, BLOCKS = 3 - GROUPS;
+constexpr int MANY_REGISTERS = GROUPS == 2 ? 240 : 232, FEW_REGISTERS = 24;
 constexpr int CREW = 128 * GROUPS, THREADS = CREW + 128;
 
 constexpr int CHUNK = 128, CHUNKS = H / CHUNK;
 constexpr int PANELS = C / PANEL_WIDTH;                // Of what a row perceives.
 constexpr int PANEL_BYTES = 64 * ROW_BYTES;            // Of 64 rows.
-constexpr int STAGE = CHUNK * (C < 128 ? C : 128);     // Numbers.
+constexpr int STAGE = CHUNK * STAGE_COLUMNS;           // Numbers.
 constexpr int STAGE_BYTES = 2 * STAGE;
 constexpr int MLP_STAGES = CHUNK * C / STAGE;          // Of one product, for one chunk.
 constexpr int ROUND_STAGES = 2 * CHUNKS * MLP_STAGES;  // Of the MLP.
@@ -42,9 +44,12 @@ struct Shared {
   u64 *full, *empty;
 
   __device__ __forceinline__ Shared() {
-    char* begin = reinterpret_cast<char*>(shared_memory);
-    begin += (1024u - shared_address(begin)) & 1023u;
-    rows = begin;
+    rows = reinterpret_cast<char*>(shared_memory);
+#ifdef EMULATED
+    rows += (1024u - shared_address(rows)) & 1023u;
+#else
+    if (shared_address(rows) & 1023u) __trap();
+#endif
     stages = rows + GROUPS * PANELS * PANEL_BYTES;
     full = reinterpret_cast<u64*>(stages + STAGES * STAGE_BYTES);
     empty = full + STAGES;
@@ -103,8 +108,11 @@ struct Place {
   __device__ __forceinline__ char* panel(int panel) const {
     return shared.rows + (group * PANELS + panel) * PANEL_BYTES;
   }
-  __device__ __forceinline__ void warpgroup() const { some_threads(2 + group, 128); }
-  __device__ __forceinline__ void crew() const { some_threads(1, CREW); }
+  __device__ __forceinline__ void warpgroup() const {
+    if (group == 0) some_threads<2>(128);
+    if (GROUPS == 2 && group == 1) some_threads<3>(128);
+  }
+  __device__ __forceinline__ void crew() const { some_threads<1>(CREW); }
 
   // The next stage, `ahead` stages from here.
   __device__ __forceinline__ Turn ahead(int stages) const {
@@ -202,31 +210,54 @@ __device__ __forceinline__ void clear(float (&sums)[N]) {
   for (int i = 0; i < N; i++) sums[i] = 0;
 }
 
-// sums += rows · stageᵀ, for the panels of a stage, of which `first` is the first panel of the rows.
-template <int ROWS>
-__device__ __forceinline__ void add_panels(float (&sums)[ROWS / 2], const Place& me, int first, u32 stage) {
+// sums += factor · weightsᵀ, the weights of which come in `COUNT` stages, each free for others as soon as it has been
+// multiplied. A stage is some panels of ROWS rows, or a part of the rows of one. `add` gets a part of the sums, which
+// of the factor's columns are meant, by sixteen, and the address of as many columns of the weights.
+template <int ROWS, int COUNT, class Add>
+__device__ __forceinline__ void add_stages(float (&sums)[ROWS / 2], Place& me, Add add) {
+  constexpr int SOME = STAGE / PANEL_WIDTH < ROWS ? STAGE / PANEL_WIDTH : ROWS, PARTS = ROWS / SOME;
+  constexpr int TOGETHER = STAGE / (SOME * PANEL_WIDTH);
 #pragma unroll
-  for (int p = 0; p < STAGE / (ROWS * PANEL_WIDTH); p++) {
-    if (first + p >= PANELS) break;
+  for (int s = 0; s < COUNT; s++) {
+    const Turn at = s == 0 ? me.turn : me.ahead(1);
+    me.wait(at);
+    products_begin(sums);
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-      Product<ROWS>::add(sums, panel_at(shared_address(me.panel(first + p)) + 32 * k),
-                         panel_at(stage + p * ROWS * ROW_BYTES + 32 * k));
+    for (int p = 0; p < TOGETHER; p++) {
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        float(&part)[SOME / 2] = *reinterpret_cast<float(*)[SOME / 2]>(sums + s % PARTS * (SOME / 2));
+        add(part, 4 * (s / PARTS * TOGETHER + p) + k, me.stage(at) + p * SOME * ROW_BYTES + 32 * k);
+      }
+    }
+    products_apart();
+    if (s > 0) {
+      products_wait_but_last();
+      me.release(1);
     }
   }
+  products_wait(sums);
+  me.release(1);
 }
 
-// The same with a factor in registers, which has its columns from 64 · `first` on there.
-template <int ROWS, int N>
-__device__ __forceinline__ void add_factor(float (&sums)[ROWS / 2], const u32 (&factor)[N][4], int first, u32 stage) {
-#pragma unroll
-  for (int p = 0; p < STAGE / (ROWS * PANEL_WIDTH); p++) {
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-      if (4 * (first + p) + k >= N) break;
-      Product<ROWS>::add(sums, factor[4 * (first + p) + k], panel_at(stage + p * ROWS * ROW_BYTES + 32 * k));
-    }
-  }
+// The factor is the rows in shared memory.
+template <int ROWS, int COUNT>
+__device__ __forceinline__ void add_rows(float (&sums)[ROWS / 2], Place& me) {
+  add_stages<ROWS, COUNT>(sums, me, [&](auto& part, int k, u32 weights) {
+    if (k >= 4 * PANELS) return;
+    constexpr int SOME = 2 * sizeof(part) / sizeof(float);
+    Product<SOME>::add(part, panel_at(shared_address(me.panel(k / 4)) + 32 * (k % 4)), panel_at(weights));
+  });
+}
+
+// The factor is in registers.
+template <int ROWS, int COUNT, int N>
+__device__ __forceinline__ void add_factor(float (&sums)[ROWS / 2], Place& me, const u32 (&factor)[N][4]) {
+  add_stages<ROWS, COUNT>(sums, me, [&](auto& part, int k, u32 weights) {
+    if (k >= N) return;
+    constexpr int SOME = 2 * sizeof(part) / sizeof(float);
+    Product<SOME>::add(part, factor[k], panel_at(weights));
+  });
 }
 
 // sums += activate(rows · one) · two, through the hidden layer.
@@ -236,28 +267,11 @@ __device__ __forceinline__ void through_mlp(float (&sums)[C / 2], Place& me, Beg
   for (int chunk = 0; chunk < CHUNKS; chunk++) {
     float hidden[CHUNK / 2];
     begin(hidden, chunk);
-#pragma unroll
-    for (int s = 0; s < MLP_STAGES; s++) {
-      const Turn at = me.ahead(s);
-      me.wait(at);
-      products_begin(hidden);
-      add_panels<CHUNK>(hidden, me, s * STAGE / (CHUNK * PANEL_WIDTH), me.stage(at));
-    }
-    products_wait(hidden);
-    me.release(MLP_STAGES);
-
+    add_rows<CHUNK, MLP_STAGES>(hidden, me);
     u32 factor[CHUNK / 16][4];
     activate(hidden, chunk);
     as_factor(factor, hidden);
-#pragma unroll
-    for (int s = 0; s < MLP_STAGES; s++) {
-      const Turn at = me.ahead(s);
-      me.wait(at);
-      products_begin(sums);
-      add_factor<C>(sums, factor, s * STAGE / (C * PANEL_WIDTH), me.stage(at));
-    }
-    products_wait(sums);
-    me.release(MLP_STAGES);
+    add_factor<C, MLP_STAGES>(sums, me, factor);
   }
 }
 
