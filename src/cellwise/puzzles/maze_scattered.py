@@ -1,9 +1,9 @@
 """Mazes in the manner of Maze-Hard: walls scattered at random, and two ends that are far apart.
 
 Every cell is a wall with the same chance, whatever its neighbours are; the ends are two free cells, and a
-maze is kept if the shortest way between them is long enough. The published mazes look like this as far as they
-let one tell (docs/data.md compares them). What is drawn is a function of (seed, side, block), and the mazes of
-a series are those of its blocks that are kept, in their order.
+maze is kept if the shortest way between them is long enough. The published mazes look like this as far as
+they let one tell (docs/data.md compares them). What is drawn is a function of (seed, side, block), and the
+mazes of a series are those of its blocks that are kept, in their order.
 """
 
 import numpy as np
