@@ -110,6 +110,11 @@ class Rounded(Reference):
         return reference.advance(spec, state, change)
 
 
+def on_cpu():
+    """Where rounding to bf16 and back stays: for a GPU, XLA leaves it out, to be more precise than was asked."""
+    return jax.default_device(jax.devices("cpu")[0])
+
+
 def exactly(a, b):
     return jnp.matmul(a, b, precision="highest")
 
@@ -145,7 +150,7 @@ class Case:
 
     def believed(self, judged):
         """What learning finds step after step, on a CPU."""
-        with jax.default_device(jax.devices("cpu")[0]):
+        with on_cpu():
             return self.learned(Rounded(), judged)
 
     def learned(self, path, judged):
@@ -189,7 +194,9 @@ def learned(trained, state, fixed, given, keys, first, target, probe, *, spec, p
 
 
 def test_states_are_those_of_the_oracle_but_for_rounding(case):
-    found, same = case.rolled(Streamed()), case.rolled(Rounded())
+    found = case.rolled(Streamed())
+    with on_cpu():
+        same = case.rolled(Rounded())
     # Sums are taken in another order, so numbers half way between two bf16 numbers may go to the other one.
     np.testing.assert_allclose(found, same, atol=1e-3)
     assert np.linalg.norm(found - same) < 5e-4 * np.linalg.norm(same)
@@ -275,6 +282,22 @@ def test_boards_do_not_feel_each_other(machine, monkeypatch):
     for i in range(4):
         alone = many.rolled(Streamed(), boards=slice(i, i + 1))
         np.testing.assert_array_equal(alone, together[i : i + 1])
+
+
+@pytest.mark.parametrize(("each", "boards"), [(1, 4), (1, 3), (2, 3), (3, 4)])
+def test_blocks_of_a_cluster_may_have_different_work(machine, monkeypatch, each, boards):
+    """A board too few, fewer boards than its neighbour, none at all; and boards stop at different steps."""
+    many = made(monkeypatch, "small", (5, 9))
+    monkeypatch.setattr(launch, "multiprocessors", lambda: 1)
+    together = many.rolled(Streamed())
+    monkeypatch.setattr(streamed, "boards_each", lambda *_: each)
+    rolled.clear_cache()  # It was compiled for other blocks.
+    found = many.rolled(Streamed(), boards=slice(0, boards), noise=Noise(0.5, 0.5, 0.2, 7))
+    assert emulated.launches[-1].cluster == 2
+    assert (found != together[:boards]).any()
+    found = many.rolled(Streamed(), boards=slice(0, boards))
+    np.testing.assert_array_equal(found, together[:boards])
+
 
 
 def test_the_order_of_threads_does_not_matter(monkeypatch):
@@ -381,7 +404,7 @@ def test_kernels_compile_for_a_gpu_that_is_not_here(rule):
         pytest.skip(reason)
     call = streamed.Call(RULES[rule].automaton.step, (9, 9), 0.8, NOISE, keep=2, answers=(0, 32))
     for entry in ("steps_forward", "steps_backward"):
-        kernel = call.kernel(entry)
+        kernel = call.kernel(entry, 2)
         assert 4 * kernel.shared_floats <= streamed.SHARED_BYTES
         ptx = nvrtc.compiled(kernel.file, "sm_90a", kernel.definitions)
         assert f".visible .entry {entry}(" in ptx
@@ -402,7 +425,7 @@ def test_products_are_not_serialised(rule, keep, tmp_path):
         pytest.skip(reason)
     answers = (0, 32) if keep else None
     call = streamed.Call(RULES[rule].automaton.step, (9, 9), 0.8, NOISE, keep, answers)
-    kernel = call.kernel("steps_forward")
+    kernel = call.kernel("steps_forward", 2)
     (tmp_path / "kernel.ptx").write_text(nvrtc.compiled(kernel.file, "sm_90a", kernel.definitions))
     command = [assembler, "-v", "-arch=sm_90a", "kernel.ptx", "-o", "kernel.cubin"]
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)

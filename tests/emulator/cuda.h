@@ -114,6 +114,7 @@ struct Fibre {
   std::vector<char> stack;
   Dim thread, block;
   Block* own;
+  std::vector<std::unique_ptr<Block>>* peers;  // The blocks of the cluster.
   float* shared;
   Group *warp, *cta, *cluster;
   int lane;
@@ -169,6 +170,7 @@ inline void launch(int grid, int threads, int cluster, size_t shared_floats, siz
       f.thread = {unsigned(i % threads), 0, 0};
       f.block = {unsigned(first + i / threads), 0, 0};
       f.own = blocks[i / threads].get();
+      f.peers = &blocks;
       f.shared = f.own->memory();
       f.warp = &warps[i / 32];
       f.cta = &ctas[i / threads];

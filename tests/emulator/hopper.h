@@ -131,16 +131,28 @@ inline void counter_begin(const void* counter, uint32_t arrivals) {
 }
 inline void counters_begun() {}
 
-inline void counter_arrive(const void* at) {
-  emulator::Counter& counter = emulator::current->own->counters.at(at);
-  emulator::must(counter.missing > 0, "a counter got too many arrivals");
+namespace emulator {
+
+// What is at the same place of another block of the cluster.
+inline char* at_block(const void* at, uint32_t rank) {
+  return current->peers->at(rank)->origin + (static_cast<const char*>(at) - current->own->origin);
+}
+inline void arrive(Counter& counter) {
+  must(counter.missing > 0, "a counter got too many arrivals");
   counter.missing--;
-  emulator::meet_counter(counter);
+  meet_counter(counter);
+}
+
+}  // namespace emulator
+
+inline void counter_arrive(const void* at, uint32_t rank) {
+  emulator::arrive(emulator::current->peers->at(rank)->counters.at(emulator::at_block(at, rank)));
 }
 
 inline void counter_expect(const void* at, uint32_t bytes) {
-  emulator::current->own->counters.at(at).bytes += bytes;
-  counter_arrive(at);
+  emulator::Counter& counter = emulator::current->own->counters.at(at);
+  counter.bytes += bytes;
+  emulator::arrive(counter);
 }
 
 inline void counter_wait(const void* at, uint32_t parity) {
@@ -156,12 +168,19 @@ inline void counter_wait(const void* at, uint32_t parity) {
   }
 }
 
-inline void copy_in_background(void* to, const void* from, uint32_t bytes, const void* at) {
+inline void copy_in_background(void* to, const void* from, uint32_t bytes, const void* at, uint32_t blocks) {
   emulator::must(reinterpret_cast<uintptr_t>(from) % 16 == 0 && shared_address(to) % 16 == 0 && bytes % 16 == 0,
                  "a copy is not aligned");
-  std::memset(to, 0xFF, bytes);
-  emulator::current->own->counters.at(at).copies.push_back({static_cast<char*>(to), static_cast<const char*>(from), bytes});
+  emulator::must(blocks == (1u << emulator::current->peers->size()) - 1, "a copy is not for the blocks of the cluster");
+  for (size_t rank = 0; rank < emulator::current->peers->size(); rank++) {
+    emulator::Counter& counter = emulator::current->peers->at(rank)->counters.at(emulator::at_block(at, rank));
+    char* there = emulator::at_block(to, rank);
+    std::memset(there, 0xFF, bytes);
+    counter.copies.push_back({there, static_cast<const char*>(from), bytes});
+  }
 }
+
+inline void cluster_meets() { emulated_cluster_barrier(); }
 
 template <int ROWS>
 struct Product {

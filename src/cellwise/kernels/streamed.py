@@ -47,6 +47,8 @@ TILE = 128
 THREADS = 384
 MOST_STAGES = 5
 """The ring of weights that are on their way."""
+CLUSTER = 2
+"""Blocks that fetch weights for each other, because L2 cannot bring all of them to every block."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,12 @@ class Call:
         """Weights that are brought at a time."""
         return CHUNK * min(self.spec.channels, 128)
 
-    def kernel(self, entry: str) -> Kernel:
-        """An entry of the kernel's file, for this call."""
+    def kernel(self, entry: str, blocks: int) -> Kernel:
+        """An entry of the kernel's file, for this call and so many blocks."""
         spec = self.spec
         rows = 2 * TILE * spec.channels
         stages = min(MOST_STAGES, (SHARED_BYTES - 2048 - rows) // (2 * self.stage))
+        cluster = min(CLUSTER, blocks)
         definitions = {
             "HEIGHT": self.size[0],
             "WIDTH": self.size[1],
@@ -91,6 +94,7 @@ class Call:
             "HIDDEN": spec.hidden,
             "FROZEN": spec.frozen,
             "STAGES": stages,
+            "CLUSTER": cluster,
             "FIRE_BELOW": below(self.rate),
         }
         if self.keep:
@@ -101,7 +105,7 @@ class Call:
         pairs = tuple((name, str(value)) for name, value in definitions.items())
         # Room for the counters of the stages, and to begin at a multiple of 1,024 bytes.
         shared = (rows + stages * (2 * self.stage + 16) + 1024) // 4
-        return Kernel("attention.cu", entry, pairs, THREADS, shared, hopper=True)
+        return Kernel("attention.cu", entry, pairs, THREADS, shared, cluster, hopper=True)
 
 
 def refusal(spec: StepSpec) -> str | None:
@@ -148,7 +152,7 @@ def rollout(
         jax.ShapeDtypeStruct((b, call.cells, c), jnp.float32),
         jax.ShapeDtypeStruct((b, 2, call.cells, c), jnp.bfloat16),
     ]
-    states, _ = launch.launch(call.kernel("steps_forward"), blocks, results, *operands)
+    states, _ = launch.launch(call.kernel("steps_forward", blocks), blocks, results, *operands)
     return states.reshape(state.shape)
 
 
@@ -182,7 +186,7 @@ def _operands(
         jnp.broadcast_to(first, keys.shape).astype(jnp.int32),
         steps,
         given.reshape(len(given), -1).astype(jnp.uint8),
-        _attention(call, weights["perceive.attention"]),
+        _twelve(_attention(call, weights["perceive.attention"])),
         _stages(call, weights["update.w_in"].T, weights["update.w_out"], _woven(_value(call, weights), 1)),
         weights["update.b_in"],
         weights["update.b_out"],
@@ -193,7 +197,9 @@ def _operands(
 
 def _sizes(call: Call, boards: int) -> tuple[Int32[Array, "3"], int]:
     each = _each(call, boards)
-    return jnp.array([boards, each, call.keep], jnp.int32), -(-boards // each)
+    blocks = -(-boards // each)
+    cluster = min(CLUSTER, blocks)
+    return jnp.array([boards, each, call.keep], jnp.int32), -(-blocks // cluster) * cluster
 
 
 def _each(call: Call, boards: int) -> int:
@@ -249,12 +255,17 @@ def _neighbours(call: Call) -> tuple[np.ndarray, np.ndarray]:
     return y % h * w + x % w, inside | (call.spec.padding == "wrap")
 
 
-def _attention(call: Call, attention: Float32[Array, "..."]) -> Float32[Array, "n 9 m"]:
+def _attention(call: Call, attention: Float32[Array, "..."]) -> Float32[Array, "n m 9"]:
     """How each cell weighs its neighbours."""
     heads = call.spec.heads
     placed = jnp.broadcast_to(attention, (*call.size, heads, 9)).reshape(call.cells, heads, 9)
     _, seen = _neighbours(call)
-    return jnp.where(seen[:, :, None], placed.transpose(0, 2, 1), 0.0)
+    return jnp.where(seen[:, None], placed, 0.0)
+
+
+def _twelve(attention: Float32[Array, "n m 9"]) -> Float32[Array, "n m 12"]:
+    """Three more, so that a thread reads four at a time."""
+    return jnp.pad(attention, ((0, 0), (0, 0), (0, 3)))
 
 
 # ---- learning ---------------------------------------------------------------------------------------------
@@ -279,7 +290,7 @@ def _trajectory_forward(call: Call, weights: Weights, begin: Array, constants: t
     # Which hidden numbers are above zero, a bit each, in the order of the threads.
     active = jax.ShapeDtypeStruct((blocks, t, tiles, hidden // CHUNK, 2, TILE * 2), jnp.uint32)
     results = [jax.ShapeDtypeStruct((b, t + 1, n, c), jnp.float32), *kept, active, kept[0]]
-    states, *others = launch.launch(call.kernel("steps_forward"), blocks, results, *operands)
+    states, *others = launch.launch(call.kernel("steps_forward", blocks), blocks, results, *operands)
     names = (*rounded, "active", "changes")
     found = dict(zip(names, others, strict=True)) | {"exact": states}
     answers = None
@@ -295,14 +306,14 @@ def _trajectory_backward(call: Call, residuals: tuple, d_seen: tuple) -> tuple:
     b, t, n, c = kept["changes"].shape
     near, _ = _neighbours(call)
     # What a cell gets from its neighbours: how they weigh it, which is neighbour 8 - n of its neighbour n.
-    returned = _attention(call, weights["perceive.attention"])[near, 8 - np.arange(9)[None]]
+    returned = _attention(call, weights["perceive.attention"])[near, :, 8 - np.arange(9)[None]]
     sizes, blocks = _sizes(call, b)
     operands = (
         sizes,
         keys,
         first,
         given.reshape(b, n).astype(jnp.uint8),
-        returned,
+        _twelve(returned.swapaxes(1, 2)),
         _stages(call, weights["update.w_out"].T, weights["update.w_in"], _value(call, weights).T),
         kept["exact"],
         kept["changes"],
@@ -315,7 +326,7 @@ def _trajectory_backward(call: Call, residuals: tuple, d_seen: tuple) -> tuple:
         *(jax.ShapeDtypeStruct((b, t, n, width), jnp.bfloat16) for width in rounded.values()),
         *(jax.ShapeDtypeStruct((b, n, c), jnp.float32) for _ in range(2)),
     ]
-    *found, d_begin, _ = launch.launch(call.kernel("steps_backward"), blocks, results, *operands)
+    *found, d_begin, _ = launch.launch(call.kernel("steps_backward", blocks), blocks, results, *operands)
     d = dict(zip(rounded, found, strict=True))
     d_weights = {
         "perceive.attention": _attention_gradient(call, weights, d["perceived"], kept["values"]),

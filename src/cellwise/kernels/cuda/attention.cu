@@ -17,7 +17,7 @@
 // they are put in an order in which these are, for j = 0 … 3, the eight numbers from 8t on: a thread has whole
 // 16-byte pieces, a quarter of a unit. Rows of weights that meet such columns are put in the same order.
 //
-// Sizes come as definitions: HEIGHT, WIDTH, CHANNELS, HEADS, HIDDEN, FROZEN, STAGES, FIRE_BELOW; with NOISE also
+// Sizes come as definitions: HEIGHT, WIDTH, CHANNELS, HEADS, HIDDEN, FROZEN, STAGES, CLUSTER, FIRE_BELOW; with NOISE also
 // NOISE_WHEN_BELOW, NOISE_WHERE_BELOW, NOISE_SIZE, NOISE_UNTIL; with KEEP everything that learning needs is kept,
 // and if errors are judged at every step, ANSWER_FIRST and ANSWERS are the units that hold the answer.
 
@@ -39,6 +39,8 @@ __device__ __forceinline__ void kick(float* state, u32 word_of_cell, int channel
 }
 #endif
 
+constexpr u32 FIRES = 1, GIVEN = 2, GOES_ON = 4, KICKED = 8;
+
 // What is kept is read step by step; else two slots are enough for the values and one for the states.
 #ifdef KEEP
 #define VALUE_SLOTS steps
@@ -52,9 +54,9 @@ __device__ __forceinline__ void kick(float* state, u32 word_of_cell, int channel
 #define STATE_SLOT(t) 0
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
+extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_forward(
     const int* sizes, const u32* keys, const int* firsts, const int* counts, const unsigned char* given,
-    const float* attention, const char* weights, const float* b_in, const float* b_out, const float* begin,
+    const float4* attention, const char* weights, const float* b_in, const float* b_out, const float* begin,
     float* states, uint4* values
 #ifdef KEEP
     , uint4* rounded_states, uint4* perceived, uint4* hidden_all, u32* active, uint4* changes
@@ -62,9 +64,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
 ) {
   const Shared shared;
   const Boards boards(sizes);
-  int steps = 0;  // The most of any board.
-  for (int i = 0; i < boards.count; i++) {
-    if (counts[boards.first + i] > steps) steps = counts[boards.first + i];
+  int steps = 0;  // The most of any board of the cluster.
+  for (int i = 0; i < CLUSTER * sizes[1]; i++) {
+    const int board = blockIdx.x / CLUSTER * CLUSTER * sizes[1] + i;
+    if (board < sizes[0] && counts[board] > steps) steps = counts[board];
   }
   begin_ring(shared);
 
@@ -73,14 +76,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
     if (threadIdx.x == CREW) {
       Producer producer{shared, weights};
       if (steps > 0) {
-        for (int tile = 0; tile < boards.tiles(); tile++) producer.stream(ROUND_STAGES, VALUE_STAGES);
+        for (int tile = 0; tile < boards.tiles; tile++) producer.stream(ROUND_STAGES, VALUE_STAGES);
       }
       for (int t = 0; t < steps; t++) {
-        for (int tile = 0; tile < boards.tiles(); tile++) {
+        for (int tile = 0; tile < boards.tiles; tile++) {
           producer.stream(0, ROUND_STAGES + (t + 1 < steps ? VALUE_STAGES : 0));
         }
       }
     }
+    cluster_meets();  // Nobody leaves as long as others may write to its memory.
     return;
   }
   registers_up<MANY_REGISTERS>();
@@ -110,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
     }
   };
 
-  for (int tile = 0; tile < boards.tiles(); tile++) {
+  for (int tile = 0; tile < boards.tiles; tile++) {
     if (boards.idle(me, tile)) {
       if (steps > 0) me.skip(VALUE_STAGES);
       continue;
@@ -142,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
   me.crew();
 
   for (int t = 0; t < steps; t++) {
-    for (int tile = 0; tile < boards.tiles(); tile++) {
+    for (int tile = 0; tile < boards.tiles; tile++) {
       if (boards.idle(me, tile)) {
         me.skip(ROUND_STAGES + (t + 1 < steps ? VALUE_STAGES : 0));
         continue;
@@ -154,6 +158,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
 #else
       gather(me, boards, tile, attention, values, VALUE_SLOTS, VALUE_SLOT(t), nullptr, 0, 0);
 #endif
+
+      // What happens to this thread's rows, found out while there is nothing to wait for; what is needed next is
+      // brought closer.
+      u32 traits = 0;
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        const Row row(me, boards, tile, half);
+        const u32 key = keys[row.board], now = u32(firsts[row.board] + t);
+        if (row.live && chance(at_cell(at_step(key, FIRE, now), row.cell), FIRE_BELOW)) traits |= FIRES << 4 * half;
+        if (given[row.board * CELLS + row.cell]) traits |= GIVEN << 4 * half;
+        if (row.live && t < counts[row.board]) traits |= GOES_ON << 4 * half;
+#ifdef NOISE
+        if ((traits & GOES_ON << 4 * half) && int(now) < NOISE_UNTIL &&
+            chance(at_step(key, NOISE_WHEN, now), NOISE_WHEN_BELOW) &&
+            chance(at_cell(at_step(key, NOISE_WHERE, now), row.cell), NOISE_WHERE_BELOW)) {
+          traits |= KICKED << 4 * half;
+        }
+#endif
+        const float* x = states + (cells_at(row.board, STATE_SLOTS, STATE_SLOT(t)) + row.cell) * C;
+#pragma unroll
+        for (int line = 0; line < C / 128; line++) bring(x + 32 * (4 * line + me.t));
+      }
 
       float sums[C / 2];
       clear(sums);
@@ -191,17 +217,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
 
 #pragma unroll
       for (int half = 0; half < 2; half++) {
-        const Row row(me, boards, tile, half);
-        const u32 key = keys[row.board], now = u32(firsts[row.board] + t);
-        const bool fires = row.live && chance(at_cell(at_step(key, FIRE, now), row.cell), FIRE_BELOW);
-        const int fixed = given[row.board * CELLS + row.cell] ? FROZEN_UNITS : 0;
-        const bool goes_on = row.live && t < counts[row.board];
-#ifdef NOISE
-        const bool kicked = goes_on && int(now) < NOISE_UNTIL &&
-                            chance(at_step(key, NOISE_WHEN, now), NOISE_WHEN_BELOW) &&
-                            chance(at_cell(at_step(key, NOISE_WHERE, now), row.cell), NOISE_WHERE_BELOW);
-        const u32 noise = at_cell(at_step(key, NOISE_BITS, now), row.cell);
-#endif
+        const Row row(me, boards, anew(tile), half);
+        const u32 mine = traits >> 4 * half;
+        const bool fires = mine & FIRES, goes_on = mine & GOES_ON;
+        const int fixed = mine & GIVEN ? FROZEN_UNITS : 0;
         const size_t before = (cells_at(row.board, STATE_SLOTS, STATE_SLOT(t)) + row.cell) * C + 8 * me.t;
         const size_t after = (cells_at(row.board, STATE_SLOTS, STATE_SLOT(t + 1)) + row.cell) * C + 8 * me.t;
         Eight some[AT_ONCE];  // Read before anything is written, or else reading would wait.
@@ -224,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
           Eight y;
 #pragma unroll
           for (int q = 0; q < 8; q++) y.x[q] = x.x[q] + (change.x[q] - along * x.x[q]);
-          const float scale = 1.0f / (sqrtf(over_unit(dot(y, y))) + EPS);
+          const float scale = inverse(root(over_unit(dot(y, y))) + EPS);
 #pragma unroll
           for (int q = 0; q < 8; q++) y.x[q] *= scale;
           if (goes_on) store8(states + after + UNIT * u, y);
@@ -237,7 +256,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
         }
 #ifdef NOISE
         // Rare, so it takes the way through memory and little code.
-        if (kicked) {
+        if (mine & KICKED) {
+          const u32 noise = at_cell(at_step(keys[row.board], NOISE_BITS, u32(firsts[row.board] + t)), row.cell);
 #pragma unroll 1
           for (int u = fixed; u < UNITS; u++) kick(states + after + UNIT * u, noise, UNIT * u + 8 * me.t);
 #pragma unroll
@@ -256,6 +276,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_forward(
     }
     me.crew();
   }
+  cluster_meets();
 }
 
 #ifdef KEEP

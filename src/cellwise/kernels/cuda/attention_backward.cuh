@@ -12,8 +12,8 @@
 //
 // The gradients of all weights are a few large products afterwards.
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
-    const int* sizes, const u32* keys, const int* firsts, const unsigned char* given, const float* attention,
+extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTERS steps_backward(
+    const int* sizes, const u32* keys, const int* firsts, const unsigned char* given, const float4* attention,
     const char* weights, const float* states, const uint4* changes, const u32* active, const float* d_last,
 #ifdef ANSWERS
     const float* d_answers,
@@ -29,12 +29,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
     if (threadIdx.x == CREW) {
       Producer producer{shared, weights};
       for (int t = steps; t >= 0; t--) {
-        for (int tile = 0; tile < boards.tiles(); tile++) {
+        for (int tile = 0; tile < boards.tiles; tile++) {
           if (t < steps) producer.stream(ROUND_STAGES, VALUE_STAGES);
           if (t > 0) producer.stream(0, ROUND_STAGES);
         }
       }
     }
+    cluster_meets();
     return;
   }
   registers_up<MANY_REGISTERS>();
@@ -42,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
 
   // State t, of which d is the gradient, is what step t - 1 made.
   for (int t = steps; t >= 0; t--) {
-    for (int tile = 0; tile < boards.tiles(); tile++) {
+    for (int tile = 0; tile < boards.tiles; tile++) {
       if (boards.idle(me, tile)) {
         me.skip((t < steps ? VALUE_STAGES : 0) + (t > 0 ? ROUND_STAGES : 0));
         continue;
@@ -108,8 +109,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
           Eight y;
 #pragma unroll
           for (int q = 0; q < 8; q++) y.x[q] = x.x[q] + (e.x[q] - e_x * x.x[q]);
-          const float length = sqrtf(over_unit(dot(y, y))), scale = 1.0f / (length + EPS);
-          const float y_d = over_unit(dot(y, d)), along = length > 0 ? y_d * scale * scale / length : 0.0f;
+          const float length = root(over_unit(dot(y, y))), scale = inverse(length + EPS);
+          const float y_d = over_unit(dot(y, d)), along = length > 0 ? y_d * scale * scale * inverse(length) : 0.0f;
 #pragma unroll
           for (int q = 0; q < 8; q++) d.x[q] = d.x[q] * scale - y.x[q] * along;
           const float d_x = over_unit(dot(d, x));
@@ -168,4 +169,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) steps_backward(
     }
     me.crew();
   }
+  cluster_meets();
 }

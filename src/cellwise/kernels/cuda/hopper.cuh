@@ -9,6 +9,7 @@
 #include "bits.cuh"
 
 typedef unsigned long long u64;
+typedef unsigned short u16;
 
 constexpr int PANEL_WIDTH = 64;
 constexpr int ROW_BYTES = 128;
@@ -24,6 +25,41 @@ __device__ __forceinline__ u32 rounded(float low, float high) {
   u32 both;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
   return both;
+#endif
+}
+
+// Square roots and inverses to the last bit or so. The exact ones have branches, across which nothing is overlapped.
+__device__ __forceinline__ float root(float x) {
+#ifdef EMULATED
+  return std::sqrt(x);
+#else
+  float y;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+__device__ __forceinline__ float inverse(float x) {
+#ifdef EMULATED
+  return 1.0f / x;
+#else
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
+// The same number, of which the compiler does not know that: what is made of it is made again, not kept.
+__device__ __forceinline__ int anew(int x) {
+#ifndef EMULATED
+  asm volatile("" : "+r"(x));
+#endif
+  return x;
+}
+
+// Brings 128 bytes to L2.
+__device__ __forceinline__ void bring(const void* at) {
+#ifndef EMULATED
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 #endif
 }
 
@@ -80,8 +116,13 @@ __device__ __forceinline__ void counter_begin(u64* counter, u32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(counter)), "r"(arrivals) : "memory");
 }
 __device__ __forceinline__ void counters_begun() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-__device__ __forceinline__ void counter_arrive(u64* counter) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(counter)) : "memory");
+// At the same counter of block `rank` of the cluster.
+__device__ __forceinline__ void counter_arrive(u64* counter, u32 rank) {
+  asm volatile(
+      "{\n\t.reg .b32 there;\n\t"
+      "mapa.shared::cluster.u32 there, %0, %1;\n\t"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}" ::"r"(shared_address(counter)), "r"(rank)
+      : "memory");
 }
 __device__ __forceinline__ void counter_expect(u64* counter, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(counter)), "r"(bytes)
@@ -100,11 +141,18 @@ __device__ __forceinline__ void counter_wait(u64* counter, u32 parity) {
       : "memory");
 }
 
-__device__ __forceinline__ void copy_in_background(void* to, const void* from, u32 bytes, u64* counter) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                   shared_address(to)),
-               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(counter))
-               : "memory");
+// To the same place of the blocks of a cluster whose bits are set; each block's own counter counts the bytes.
+__device__ __forceinline__ void copy_in_background(void* to, const void* from, u32 bytes, u64* counter, u16 blocks) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::
+          "r"(shared_address(to)),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(counter)), "h"(blocks)
+      : "memory");
+}
+
+// All threads of all blocks of a cluster.
+__device__ __forceinline__ void cluster_meets() {
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
 // d += a · bᵀ for 64 rows of a, whose 16 columns are in shared memory or in registers, and the rows of b.

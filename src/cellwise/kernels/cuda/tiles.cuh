@@ -5,13 +5,16 @@
 
 #include "hopper.cuh"
 
-#ifndef EMULATED
+#ifdef EMULATED
+#define IN_CLUSTERS
+#else
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
 extern __shared__ __align__(16) float shared_memory[];
 #endif
 
 constexpr int C = CHANNELS, H = HIDDEN, CELLS = HEIGHT * WIDTH;
 constexpr int UNIT = 32, UNITS = C / UNIT, FROZEN_UNITS = FROZEN / UNIT;
-constexpr int AT_ONCE = UNITS < 4 ? UNITS : 4, BACK_AT_ONCE = 2;  // Units of a row that are read together.
+constexpr int AT_ONCE = UNITS, BACK_AT_ONCE = 2;  // Units of a row that are read together.
 constexpr float EPS = 1e-6f;
 
 constexpr int GROUPS = 2, GROUP_ROWS = 64, TILE = GROUPS * GROUP_ROWS;
@@ -60,18 +63,21 @@ struct Turn {
   }
 };
 
-// The weights of a few products, one stage after another, all of it by one thread.
+// The weights of a few products, one stage after another, all of it by one thread. The blocks of a cluster stream
+// the same weights at the same time: each fetches a part of a stage for all of them.
 struct Producer {
   const Shared& shared;
   const char* weights;
   Turn turn;
 
   __device__ __forceinline__ void stream(int first, int count) {
+    constexpr int PART = STAGE_BYTES / CLUSTER;
+    const int mine = blockIdx.x % CLUSTER * PART;
     for (int i = first; i < first + count; i++, turn.next()) {
       counter_wait(shared.empty + turn.slot, turn.parity ^ 1u);
       counter_expect(shared.full + turn.slot, STAGE_BYTES);
-      copy_in_background(shared.stages + turn.slot * STAGE_BYTES, weights + size_t(i) * STAGE_BYTES, STAGE_BYTES,
-                         shared.full + turn.slot);
+      copy_in_background(shared.stages + turn.slot * STAGE_BYTES + mine, weights + size_t(i) * STAGE_BYTES + mine, PART,
+                         shared.full + turn.slot, (1u << CLUSTER) - 1u);
     }
   }
 };
@@ -112,7 +118,7 @@ struct Place {
   __device__ __forceinline__ void wait(const Turn& at) const { counter_wait(shared.full + at.slot, at.parity); }
   __device__ __forceinline__ void release(int stages) {
     for (int i = 0; i < stages; i++, turn.next()) {
-      if (lane == 0) counter_arrive(shared.empty + turn.slot);
+      if (lane < CLUSTER) counter_arrive(shared.empty + turn.slot, lane);
     }
   }
   // Lets stages go by that are for others.
@@ -258,16 +264,17 @@ __device__ __forceinline__ void through_mlp(float (&sums)[C / 2], Place& me, Beg
 // ---- what rows perceive -----------------------------------------------------------------------------------
 
 struct Boards {
-  int first, count, rows;
+  int first, rows, tiles;
 
   // Board `blockIdx.x · each` and the next ones.
   __device__ __forceinline__ Boards(const int* sizes) {
-    const int boards = sizes[0], each = sizes[1];
+    const int each = sizes[1];
     first = blockIdx.x * each;
-    count = boards - first < each ? boards - first : each;
-    rows = count * CELLS;
+    rows = at_most(sizes[0] - first, each) * CELLS;
+    // As many for each block of a cluster, because weights are streamed for all of them.
+    tiles = (at_most(sizes[0] - blockIdx.x / CLUSTER * CLUSTER * each, each) * CELLS + TILE - 1) / TILE;
   }
-  __device__ __forceinline__ int tiles() const { return (rows + TILE - 1) / TILE; }
+  static __device__ __forceinline__ int at_most(int some, int most) { return some < 0 ? 0 : some < most ? some : most; }
   // Whether a warpgroup has no rows in a tile.
   __device__ __forceinline__ bool idle(const Place& me, int tile) const {
     return tile * TILE + me.group * GROUP_ROWS >= rows;
@@ -279,31 +286,32 @@ __device__ __forceinline__ size_t cells_at(int board, int slots, int slot) {
   return (size_t(board) * slots + slot) * CELLS;
 }
 
-// The nine neighbours of each row, weighed, to shared memory; `kept`, if any, gets them too.
-__device__ __forceinline__ void gather(const Place& me, const Boards& boards, int tile, const float* attention,
+// The nine neighbours of each row, weighed, to shared memory; `kept`, if any, gets them too. `attention` has twelve
+// numbers for each cell and head, the last three of which are nothing.
+__device__ __forceinline__ void gather(const Place& me, const Boards& boards, int tile, const float4* attention,
                                        const uint4* from, int slots, int slot, uint4* kept, int kept_slots,
                                        int kept_slot) {
   me.warpgroup();  // The last products of the group may still read the rows.
-  constexpr int TOGETHER = 128 / PIECES, DEPTH = 2;
+  constexpr int TOGETHER = 128 / PIECES, DEPTH = 4;
   const int tid = threadIdx.x % 128, piece = tid % PIECES, head = 8 * piece / (C / HEADS);
 #pragma unroll 1
   for (int first = tid / PIECES; first < GROUP_ROWS; first += DEPTH * TOGETHER) {
     // All is read before anything is written, or else reading would wait.
-    uint4 value[DEPTH][9] = {};
-    float weight[DEPTH][9] = {};
+    uint4 value[DEPTH][9];
+    float4 weight[DEPTH][3];
 #pragma unroll
     for (int i = 0; i < DEPTH; i++) {
-      const int row = tile * TILE + me.group * GROUP_ROWS + first + i * TOGETHER;
-      if (row >= boards.rows) continue;
+      // Rows beyond the last one are that one, to no effect: without branches more is on its way at a time.
+      const int wanted = tile * TILE + me.group * GROUP_ROWS + first + i * TOGETHER;
+      const int row = wanted < boards.rows ? wanted : boards.rows - 1;
       const int board = boards.first + row / CELLS, cell = row % CELLS, y = cell / WIDTH, x = cell % WIDTH;
       const int rows_of_three[3] = {y == 0 ? HEIGHT - 1 : y - 1, y, y == HEIGHT - 1 ? 0 : y + 1};
       const int columns[3] = {x == 0 ? WIDTH - 1 : x - 1, x, x == WIDTH - 1 ? 0 : x + 1};
       const uint4* begin = from + cells_at(board, slots, slot) * PIECES + piece;
 #pragma unroll
-      for (int n = 0; n < 9; n++) {
-        value[i][n] = begin[(rows_of_three[n / 3] * WIDTH + columns[n % 3]) * PIECES];
-        weight[i][n] = __ldg(attention + (cell * 9 + n) * HEADS + head);
-      }
+      for (int n = 0; n < 9; n++) value[i][n] = begin[(rows_of_three[n / 3] * WIDTH + columns[n % 3]) * PIECES];
+#pragma unroll
+      for (int n = 0; n < 3; n++) weight[i][n] = __ldg(attention + (cell * HEADS + head) * 3 + n);
     }
 #pragma unroll
     for (int i = 0; i < DEPTH; i++) {
@@ -312,8 +320,10 @@ __device__ __forceinline__ void gather(const Place& me, const Boards& boards, in
 #pragma unroll
       for (int n = 0; n < 9; n++) {
         const Eight numbers = widened(value[i][n]);
+        const float4 some = weight[i][n / 4];
+        const float weighs = n % 4 == 0 ? some.x : n % 4 == 1 ? some.y : n % 4 == 2 ? some.z : some.w;
 #pragma unroll
-        for (int q = 0; q < 8; q++) sum.x[q] += weight[i][n] * numbers.x[q];
+        for (int q = 0; q < 8; q++) sum.x[q] += weighs * numbers.x[q];
       }
       const uint4 numbers = narrowed(sum);
       if (kept && row < boards.rows) {
@@ -346,9 +356,9 @@ __device__ __forceinline__ void begin_ring(const Shared& shared) {
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; i++) {
       counter_begin(shared.full + i, 1);
-      counter_begin(shared.empty + i, CREW / 32);
+      counter_begin(shared.empty + i, CLUSTER * CREW / 32);
     }
     counters_begun();
   }
-  __syncthreads();
+  cluster_meets();
 }
