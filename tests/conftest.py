@@ -45,6 +45,28 @@ def arc_tasks():
     return tasks
 
 
+@pytest.fixture(scope="session")
+def chromium():
+    """A real browser, closed in the end."""
+    import page
+
+    if page.browser.find() is None:
+        pytest.skip("there is no Chromium here (apt install chromium)")
+    chromium = page.browser.Browser()
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture(scope="session")
+def address():
+    """Where the page is served with the mazes that come with the package and a model of Sudokus."""
+    import page
+    from cellwise.model import load
+
+    with page.served([load("maze-ood"), page.fives()]) as address:
+        yield address
+
+
 @pytest.fixture(autouse=True, scope="session")
 def no_network():
     """Lets tests reach their own servers and nothing else."""

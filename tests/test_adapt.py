@@ -287,9 +287,13 @@ def test_the_command_prints_json(files, capsys):
         (["none.json"], "Cannot read none.json: there is no such file or folder; check the path."),
         (
             ["clear.json", "paint-red.json", "--save", "x.png"],
-            "One picture cannot show 2 tasks; name one, or leave out --save.",
+            "--save is for one task, not for 2; name one, or leave out --save.",
         ),
-        (["clear.json", "--save", "x.gif"], "The picture cannot be 'x.gif'; let its name end in .png."),
+        (
+            ["clear.json", "--save", "x.gif"],
+            "Cannot tell from the name x.gif what to save; let it end in .png or .html, or name a folder, "
+            "without an ending, for the model that has learnt it.",
+        ),
         (["clear.json", "clear.json"], "There are two tasks named clear; rename one of them."),
         (
             ["clear.json", "--model", "maze-ood"],
@@ -324,7 +328,7 @@ def test_a_model_for_tasks_is_not_handed_boards(files, capsys, words, said):
 
 
 def test_records_keep_each_grid_once(model):
-    from cellwise.tasks.solve import Solved
+    from cellwise.tasks.adapted import Solved
 
     task = tiny_known("clear").task
     guesses = (tuple(grids(1, None, 1, 2)),)

@@ -1,6 +1,8 @@
 """A run goes into small files and comes out again; levers are measured over the same time."""
 
+import dataclasses
 import importlib
+import json
 import sys
 from pathlib import Path
 
@@ -8,11 +10,13 @@ import numpy as np
 import pytest
 
 from cellwise.errors import RunError
+from cellwise.tasks.adapt import AdaptRecipe
 from cellwise.training.folder import Checkpoint, RunFolder
-from tiny_tasks import RECIPE, tiny_pair_job
+from tiny_tasks import AUTOMATON, RECIPE, TOKENS, tiny_known, tiny_pair_job
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 carry = importlib.import_module("carry")
+adapt_levers = importlib.import_module("adapt_levers")
 arc_levers = importlib.import_module("arc_levers")
 
 
@@ -76,8 +80,6 @@ def test_the_cost_of_an_iteration_counts_what_is_computed():
     whole = arc_levers.step_cost(job, RECIPE)
     cells = 16 * 36
     assert whole == 3 * 6 * cells * arc_levers.closed_form(job.automaton.step)
-    import dataclasses
-
     short = dataclasses.replace(RECIPE, learned=2, judged=1, window="random")
     assert arc_levers.step_cost(job, short) == pytest.approx(whole * (2 + 3 * 2) / (3 * 6))
 
@@ -95,3 +97,72 @@ def test_a_lever_is_measured(monkeypatch):
     monkeypatch.setitem(arc_levers.LEVERS, "tiny", {"batch": 8})
     row = arc_levers.worth(tiny_pair_job(), "tiny", minutes=0.02)
     assert row["iterations"] >= 20 and 0 <= row["known"] <= 1 and row["loss"] > 0
+
+
+# Ways to learn a task
+
+
+@pytest.fixture
+def levers(monkeypatch, tmp_path):
+    """`adapt_levers` with an automaton that has learnt nothing and two quick ways for two tiny tasks."""
+    from cellwise.automaton import rule
+    from cellwise.model import Model, Pace
+
+    arrays = rule.first_weights(AUTOMATON.step, None, 0) | rule.first_tables(AUTOMATON, 0)
+    model = Model("tiny", "arc", AUTOMATON, arrays | {"layout.tokens": TOKENS}, None, 0.9, Pace(3, 0.0))
+    model.save(tmp_path / "model")
+    quick = {"steps": 2, "batch": 2, "look_every": 1, "rollouts": 1, "rollout": 2, "judged": 1}
+    ways = {"base": quick, "low": quick | {"rank": 2}}
+    monkeypatch.setattr(adapt_levers, "LEVERS", ways)
+    known = [tiny_known("clear", 5, demos=4), tiny_known("paint-red", 6, demos=4)]
+    monkeypatch.setattr(adapt_levers.arc, "held_out", lambda: known)
+    out = tmp_path / "rows.json"
+
+    def run(minutes):
+        words = ["--model", str(tmp_path / "model"), "--folder", str(tmp_path / "kept"), "--out", str(out)]
+        words += ["--minutes", str(minutes), "--at-once", "1", "--only", *ways]
+        monkeypatch.setattr(sys, "argv", ["adapt_levers.py", *words])
+        adapt_levers.main()
+        return json.loads(out.read_text())["rows"]
+
+    return run
+
+
+@pytest.mark.slow
+def test_ways_to_learn_are_compared_on_the_same_tasks_and_resumed(levers, tmp_path):
+    rows = levers(0.0)
+    assert [row["done"] for row in rows] == [0, 0] and rows[0]["compared"] == 0
+    rows = levers(10.0)
+    assert [row["done"] for row in rows] == [2, 2] and [row["compared"] for row in rows] == [2, 2]
+    assert rows[1]["trained_numbers"] < rows[0]["trained_numbers"] / 5
+    assert all(0 <= row["pass@2"] <= row["pass@64"] <= 1 for row in rows)
+    assert all(row["tasks_per_hour"] > 0 and row["hours"] > 0 for row in rows)
+    assert levers(10.0) == rows, "all is done"
+    (tmp_path / "kept" / "low" / "clear.json").unlink()
+    rows = levers(0.0)
+    assert [row["done"] for row in rows] == [2, 1] and [row["compared"] for row in rows] == [1, 1]
+
+
+def test_speed_is_told_by_looks_and_not_by_compiling(monkeypatch):
+    now = iter([100.0, 101.0, 102.0, 500.0, 502.0])
+    monkeypatch.setattr(adapt_levers.time, "monotonic", lambda: next(now))
+    speed = adapt_levers.Speed(400)
+    for line in (
+        "2 tasks on 12: 50 of 400 updates, error 1.0",
+        "2 tasks on 12: 100 of 400 updates, error 1.0",
+    ):
+        speed.tell(line)
+    speed.tell("something else")
+    for line in (
+        "2 tasks on 12: 150 of 400 updates",
+        "4 tasks on 18: 50 of 400",
+        "4 tasks on 18: 100 of 400",
+    ):
+        speed.tell(line + " updates")
+    assert speed.seconds == [4.0, 4.0, 4.0]
+    assert speed.tasks_per_hour() == 900.0
+
+
+def test_levers_are_recipes_that_can_be():
+    for changes in adapt_levers.LEVERS.values():
+        dataclasses.replace(AdaptRecipe(), **changes)

@@ -8,7 +8,6 @@ import threading
 import time
 
 import numpy as np
-import pytest
 from PIL import Image
 
 import page as web
@@ -17,24 +16,7 @@ from cellwise.puzzles import sudoku
 from cellwise.puzzles.maze_path import judge
 from cellwise.web import pages
 
-pytestmark = pytest.mark.skipif(
-    web.browser.find() is None, reason="there is no Chromium here (apt install chromium)"
-)
-
 MAZE = "#model=maze-ood&maze=21.perfect.4&speed=9"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    chromium = web.browser.Browser()
-    yield chromium
-    chromium.close()
-
-
-@pytest.fixture(scope="module")
-def address():
-    with web.served([load("maze-ood"), web.fives()]) as address:
-        yield address
 
 
 def solve(tab):

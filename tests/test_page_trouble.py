@@ -5,24 +5,6 @@ import pytest
 import page as web
 from cellwise.model import load
 
-pytestmark = pytest.mark.skipif(
-    web.browser.find() is None, reason="there is no Chromium here (apt install chromium)"
-)
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    chromium = web.browser.Browser()
-    yield chromium
-    chromium.close()
-
-
-@pytest.fixture(scope="module")
-def address():
-    with web.served([load("maze-ood"), web.fives()]) as address:
-        yield address
-
-
 AND_SO = ", so the page shows a new puzzle; ask for the link again."
 
 

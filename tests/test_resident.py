@@ -4,7 +4,6 @@ Each test runs twice: the kernel's own source on a CPU (`emulated.py`), in every
 compiled kernel on a GPU with `tools/gpu_test.py`.
 """
 
-import functools
 import re
 from dataclasses import replace
 
@@ -14,17 +13,14 @@ import numpy as np
 import pytest
 
 import emulated
+import launches
 import oracle
 from cellwise.automaton import rollout
-from cellwise.automaton.rule import FIXED
 from cellwise.kernels import dispatch, launch, nvrtc, resident
 from cellwise.kernels.dispatch import Compact, Noise, Resident
+from launches import FIRST, MIXED, NOISE, RATE, STEPS, on_cpu
 from rules import MAZE_HARD, MAZE_OOD, RULES, boards_for, keys_of, lively_weights, maze_automaton, on_device
 
-RATE = 0.7
-FIRST, STEPS = (5, 9, 0, 6), (3, 0, 2, 1)
-NOISE = Noise(when=0.6, where=0.5, size=0.2, until=7)
-MIXED = (1.0, 0.0, 0.6, 0.3)
 CASES = {
     # A block for each board and less than a tile; several tiles by turns; clusters of blocks.
     "maze-ood, one tile": ("maze-ood", {}, (5, 9), 8),
@@ -61,74 +57,17 @@ def case(request, machine, monkeypatch):
     return Case(automaton, boards_for(automaton, MIXED, size), lively_weights(name, size))
 
 
-class Case:
-    def __init__(self, automaton, boards, weights):
-        self.automaton, self.spec, self.boards = automaton, automaton.step, boards
-        begin = oracle.start(
-            self.spec, automaton.layout, weights["layout.tokens"], boards.tokens, boards.given, boards.keys
-        )
-        self.weights, self.state = weights, np.float32(begin)
-        self.free = max(1, int((~boards.given).sum((1, 2)).max()))
+class Case(launches.Case):
+    channel = 1
 
-    def rolled(self, path, rate=RATE, noise=NOISE):
-        return np.asarray(
-            rolled(
-                on_device(self.weights),
-                jnp.asarray(self.state),
-                jnp.asarray(self.boards.given),
-                keys_of(self.boards),
-                jnp.array(FIRST[: len(self.state)], jnp.int32),
-                jnp.array(STEPS[: len(self.state)], jnp.int32),
-                spec=self.spec,
-                path=path,
-                rate=rate,
-                noise=noise,
-            )
-        )
+    @property
+    def free(self):
+        return max(1, int((~self.boards.given).sum((1, 2)).max()))
 
     def believed(self, judged="all"):
         """What learning finds step after step, on a CPU."""
-        with jax.default_device(jax.devices("cpu")[0]):
+        with on_cpu():
             return self.learned(Compact(self.free), judged)
-
-    def learned(self, path, judged="all"):
-        """The errors, the last state, and the gradients of a number made of both."""
-        rng = np.random.default_rng(3)
-        width = self.automaton.layout.write
-        trained = {name: array for name, array in self.weights.items() if name not in FIXED}
-        fixed = {name: array for name, array in self.weights.items() if name in FIXED}
-        return learned(
-            on_device(trained),
-            jnp.asarray(self.state),
-            on_device(fixed),
-            jnp.asarray(self.boards.given),
-            keys_of(self.boards),
-            jnp.array(FIRST, jnp.int32),
-            jnp.asarray(np.float32(rng.standard_normal((*self.state.shape[:3], width)))),
-            jnp.asarray(np.float32(rng.standard_normal(self.state.shape))),
-            spec=self.spec,
-            path=path,
-            judged=judged,
-        )
-
-
-@functools.partial(jax.jit, static_argnames=("spec", "path", "rate", "noise"))
-def rolled(weights, state, given, keys, first, steps, *, spec, path, rate, noise):
-    plan = path.plan(spec, given)
-    return rollout.rollout(spec, weights, state, plan, keys, first, steps, path=path, rate=rate, noise=noise)
-
-
-@functools.partial(jax.jit, static_argnames=("spec", "path", "judged"))
-def learned(trained, state, fixed, given, keys, first, target, probe, *, spec, path, judged):
-    def judge(trained, state):
-        how = {"path": path, "rate": RATE, "noise": NOISE, "channel": 1, "judged": judged}
-        plan = path.plan(spec, given)
-        errors, end = rollout.learn(spec, trained | fixed, state, plan, keys, first, 3, target, **how)
-        order = jnp.arange(1, len(errors) + 1, dtype=jnp.float32)
-        return target.size * jnp.sum(errors * order) + jnp.sum(end * probe), (errors, end)
-
-    (_, seen), gradients = jax.value_and_grad(judge, argnums=(0, 1), has_aux=True)(trained, state)
-    return *seen, *gradients
 
 
 def test_states_are_those_of_the_oracle(case):
@@ -219,18 +158,7 @@ def test_boards_do_not_feel_each_other(machine):
     many = Case(automaton, boards_for(automaton, MIXED, (5, 9)), lively_weights("maze-ood", (5, 9)))
     together = many.rolled(Resident(many.free))
     for i in range(4):
-        alone = rolled(
-            on_device(many.weights),
-            jnp.asarray(many.state[i : i + 1]),
-            jnp.asarray(many.boards.given[i : i + 1]),
-            keys_of(many.boards)[i : i + 1],
-            jnp.array(FIRST[i : i + 1], jnp.int32),
-            jnp.array(STEPS[i : i + 1], jnp.int32),
-            spec=many.spec,
-            path=Resident(many.free),
-            rate=RATE,
-            noise=NOISE,
-        )
+        alone = many.rolled(Resident(many.free), boards=slice(i, i + 1))
         np.testing.assert_array_equal(alone, together[i : i + 1])
 
 

@@ -83,6 +83,7 @@ def test_test_sets_are_never_trainable():
         ("re-arc", "train"),
         ("re-arc-150", "train"),
         ("maze-ood-made", "train"),
+        ("maze-hard-made", "train"),
         ("sudoku-easy-made", "train"),
     }
 

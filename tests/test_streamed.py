@@ -4,7 +4,6 @@ Each test runs twice: the kernel's own source on a CPU (`emulated.py`), in every
 compiled kernel on a GPU with `tools/gpu_test.py`.
 """
 
-import functools
 import re
 import shutil
 import subprocess
@@ -16,19 +15,16 @@ import numpy as np
 import pytest
 
 import emulated
+import launches
 import oracle
 import rules
 from cellwise.automaton import rollout
-from cellwise.automaton.rule import FIXED
 from cellwise.bench.paths import PRECISIONS, contending, told_apart
 from cellwise.kernels import dispatch, launch, nvrtc, reference, streamed
 from cellwise.kernels.dispatch import Attention, Noise, Reference, Streamed
+from launches import FIRST, MIXED, NOISE, RATE, STEPS, learned, on_cpu, rolled
 from rules import Rule, boards_for, keys_of, lively_weights, on_device, sudoku_automaton
 
-RATE = 0.7
-FIRST, STEPS, LEARNED = (5, 9, 0, 6), (3, 0, 2, 1), 3
-NOISE = Noise(when=0.6, where=0.5, size=0.2, until=7)
-MIXED = (1.0, 0.0, 0.6, 0.3)
 SMALL = sudoku_automaton(64, 8, 128)
 RULES = {
     "small": Rule(SMALL, rules.orthonormal_tokens(10, 32, 0), True),
@@ -117,11 +113,6 @@ class Rounded(Reference):
         return reference.advance(spec, state, change)
 
 
-def on_cpu():
-    """Where rounding to bf16 and back stays; for a GPU, XLA leaves it out to be more precise."""
-    return jax.default_device(jax.devices("cpu")[0])
-
-
 def exactly(a, b):
     return jnp.matmul(a, b, precision="highest")
 
@@ -130,74 +121,11 @@ def rounded(x):
     return x + jax.lax.stop_gradient(x.astype(jnp.bfloat16).astype(jnp.float32) - x)
 
 
-class Case:
-    def __init__(self, automaton, boards, weights):
-        self.automaton, self.spec, self.boards, self.weights = automaton, automaton.step, boards, weights
-        begin = oracle.start(
-            self.spec, automaton.layout, weights["layout.tokens"], boards.tokens, boards.given, boards.keys
-        )
-        self.state = np.float32(begin)
-
-    def rolled(self, path, rate=RATE, noise=NOISE, boards=slice(None)):
-        many = len(self.state)
-        return np.asarray(
-            rolled(
-                on_device(self.weights),
-                jnp.asarray(self.state[boards]),
-                jnp.asarray(self.boards.given[boards]),
-                keys_of(self.boards)[boards],
-                jnp.array(FIRST[:many], jnp.int32)[boards],
-                jnp.array(STEPS[:many], jnp.int32)[boards],
-                spec=self.spec,
-                path=path,
-                rate=rate,
-                noise=noise,
-            )
-        )
-
+class Case(launches.Case):
     def believed(self, judged):
         """What learning finds step after step, on a CPU."""
         with on_cpu():
             return self.learned(Rounded(), judged)
-
-    def learned(self, path, judged):
-        """The errors, the last state, and the gradients of a number made of both."""
-        rng = np.random.default_rng(3)
-        width = self.automaton.layout.write
-        trained = {name: array for name, array in self.weights.items() if name not in FIXED}
-        fixed = {name: array for name, array in self.weights.items() if name in FIXED}
-        return learned(
-            on_device(trained),
-            jnp.asarray(self.state),
-            on_device(fixed),
-            jnp.asarray(self.boards.given),
-            keys_of(self.boards),
-            jnp.array(FIRST[: len(self.state)], jnp.int32),
-            jnp.asarray(np.float32(rng.standard_normal((*self.state.shape[:3], width)))),
-            jnp.asarray(np.float32(rng.standard_normal(self.state.shape))),
-            spec=self.spec,
-            path=path,
-            judged=judged,
-        )
-
-
-@functools.partial(jax.jit, static_argnames=("spec", "path", "rate", "noise"))
-def rolled(weights, state, given, keys, first, steps, *, spec, path, rate, noise):
-    plan = path.plan(spec, given)
-    return rollout.rollout(spec, weights, state, plan, keys, first, steps, path=path, rate=rate, noise=noise)
-
-
-@functools.partial(jax.jit, static_argnames=("spec", "path", "judged"))
-def learned(trained, state, fixed, given, keys, first, target, probe, *, spec, path, judged):
-    def judge(trained, state):
-        how = {"path": path, "rate": RATE, "noise": NOISE, "channel": 0, "judged": judged}
-        plan = path.plan(spec, given)
-        errors, end = rollout.learn(spec, trained | fixed, state, plan, keys, first, LEARNED, target, **how)
-        order = jnp.arange(1, len(errors) + 1, dtype=jnp.float32)
-        return target.size * jnp.sum(errors * order) + jnp.sum(end * probe), (errors, end)
-
-    (_, seen), gradients = jax.value_and_grad(judge, argnums=(0, 1), has_aux=True)(trained, state)
-    return *seen, *gradients
 
 
 def test_states_are_those_of_the_oracle_but_for_rounding(case):

@@ -160,6 +160,7 @@ def test_help_explains_the_numbers(capsys):
     assert "--recipe.schedule.shape constant|cosine|linear" in text
     assert "--recipe.noise-before True|False" in text
     assert "The learning rate: a straight line from" in text
+    assert "--recipe.beta1 FLOAT Adam's memory of the gradient. (default: the preset's)" in text
 
 
 def test_list_shows_every_preset(capsys):

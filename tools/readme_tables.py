@@ -135,6 +135,25 @@ def bench_cpu(document: Document) -> str:
     return markdown([*heads, "date", "device", "command"], rows)
 
 
+def laptop_arc(document: Document) -> str:
+    """One row for each size of canvas."""
+    heads = ["canvas", "guesses", "processor seconds", "with compiling", "seconds", "load", "date", "device"]
+    rows = [
+        [
+            f"{row['canvas']} × {row['canvas']}",
+            str(row["rollouts"]),
+            f"**{row['processor_seconds']:.1f}**",
+            f"{row['first']['processor_seconds']:.1f}",
+            f"{row['seconds']:.1f}",
+            f"{row['load']:.1f}",
+            document["date"],
+            document["device"],
+        ]
+        for row in document["rows"]
+    ]
+    return f"{markdown(heads, rows)}\n\n*{document['model']} model, `{document['command']}`*"
+
+
 def mean_and_spread(shares: list[float]) -> str:
     """The mean with the standard deviation of a sample, which one share does not have."""
     if len(shares) == 1:
@@ -178,6 +197,7 @@ TABLES: dict[str, Callable[[Document], str]] = {
     "maze-ood-seeds/runs": maze_ood_runs,
     "maze-laptop": maze_ood_runs,
     "bench-cpu": bench_cpu,
+    "laptop-arc": laptop_arc,
 }
 
 

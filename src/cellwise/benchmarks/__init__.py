@@ -11,6 +11,7 @@ BOARD_PRESETS: dict[str, Preset] = {
         maze_ood.MAZE_LAPTOP,
         maze_hard.MAZE_HARD,
         maze_hard.MAZE_HARD_BFS,
+        maze_hard.MAZE_HARD_UNLIMITED,
         maze_hard.MAZE_HARD_RELEASED,
         sudoku_ood.SUDOKU_OOD,
         sudoku_ood.SUDOKU_OOD_RELEASED,

@@ -5,14 +5,20 @@
     cellwise eval maze-hard --model runs/astar/model        # expected: no numbers yet
     cellwise train maze-hard-bfs --out runs/bfs
     cellwise eval maze-hard --case bfs --model runs/bfs/model
+    cellwise data make maze-hard-made                       # 10,000 fresh mazes, five minutes
+    cellwise train maze-hard-unlimited --out runs/unlimited
 
 The published answers, made by A*, all equal the path of a breadth-first search with a fixed order of
 neighbours (`puzzles.maze_path.label_maze_hard`), so they can be computed again for a maze's eight
 symmetries. `maze-hard-astar` does that; `maze-hard-released` keeps the boards as published, as the paper
 does; `maze-hard-bfs` learns the paper's other rule. There is no validation set, so 64 of the training mazes,
 drawn once for all, are not trained on; between models and checkpoints one chooses by them.
+
+`maze-hard-unlimited` sees no published maze but as many of the same kind as one makes, so its scores are not
+to be compared with those of the others and are reported apart.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -21,14 +27,17 @@ from typing import Any
 import numpy as np
 
 from ..automaton.layout import Automaton, Layout
+from ..errors import DataError
 from ..kernels.dispatch import Noise
 from ..kernels.spec import StepSpec
 from ..model import Pace
 from ..puzzles import store
 from ..puzzles.board import Boards
 from ..puzzles.dihedral import dihedral
-from ..puzzles.maze import WALL
+from ..puzzles.maze import EMPTY, PATH, WALL
+from ..puzzles.maze_flood import label_all
 from ..puzzles.maze_path import label_bfs, label_maze_hard
+from ..puzzles.maze_scattered import generate_scattered
 from ..training.job import Check
 from ..training.recipe import Recipe, Schedule
 from .preset import Benchmark, Case, Preset
@@ -71,6 +80,8 @@ RECIPE = replace(RELEASED, schedule=Schedule(first=0.0, peak=1e-3, last=0.0, war
 
 KEPT = 64
 """Training mazes that are kept for selection."""
+VALIDATION_SEED = 2**32
+"""Of the fresh mazes that are not trained on; no dataset can have it."""
 
 Label = Callable[[np.ndarray], np.ndarray]
 
@@ -99,6 +110,23 @@ def training_mazes(label: Label | None) -> tuple[Boards, dict[str, Any]]:
     return everywhere, {"data": f"{about}, in eight positions, answers by {label.__name__}"}
 
 
+def fresh_mazes() -> tuple[Boards, dict[str, Any]]:
+    """Mazes that were made here, each in all eight positions."""
+    boards = store.load("maze-hard-made", "train", training=True)
+    turned = label_all(np.concatenate([dihedral(boards.inputs, k) for k in range(8)]))
+    everywhere = Boards(turned, (turned != EMPTY) & (turned != PATH), np.tile(boards.difficulty, 8))
+    about = f"{len(boards):,} mazes of maze-hard-made, in eight positions, no published maze"
+    return everywhere, {"data": about}
+
+
+def fresh_checks() -> tuple[Check, ...]:
+    """Fresh mazes of another series, and the published ones that are kept, if they are on this machine."""
+    fresh = Check("fresh", generate_scattered(64, VALIDATION_SEED), steps=200)
+    with contextlib.suppress(DataError):
+        return fresh, *checks(None)
+    return (fresh,)
+
+
 def checks(label: Label | None) -> tuple[Check, ...]:
     """The mazes that are kept."""
     boards = split("validation")
@@ -122,6 +150,13 @@ MAZE_HARD_BFS = replace(
     about="30×30 mazes with the paper's breadth-first answers, in all eight positions",
     boards=partial(training_mazes, label_bfs),
     checks=partial(checks, label_bfs),
+)
+MAZE_HARD_UNLIMITED = replace(
+    MAZE_HARD,
+    name="maze-hard-unlimited",
+    about="The same from ten thousand fresh mazes of the same kind, and no published one",
+    boards=fresh_mazes,
+    checks=fresh_checks,
 )
 MAZE_HARD_RELEASED = replace(
     MAZE_HARD,

@@ -1,7 +1,6 @@
 """`cellwise adapt`: learn ARC tasks from their demonstrations and guess what they ask."""
 
 import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,18 +9,16 @@ from typing import Annotated
 import tyro
 
 from ..errors import ConfigError, ModelError
-from ..files import check_writable, explained
 from ..model import Model, load, shipped
-from ..puzzles.arc import Known, Task, read_tasks
-from ..puzzles.arc_vote import Ballot, count, rank
-from ..report.arc_grid import drawn, page
+from ..puzzles.arc import Task
 from ..tasks.adapt import AdaptRecipe
-from ..tasks.solve import Solved, solve, to_record
+from ..tasks.adapted import Solved
+from ..tasks.solve import is_done, solve
 from .arguments import option
 from .console import Console
+from .task_view import Saves, check_saves, known_tasks, present
 
 _MODEL = "arc-small"
-_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Adapt:
     A task is a JSON file such as those of ARC; answers in it are not looked at before all guesses are made,
     and then the command exits with 0 only if one of two attempts is right for every question. With --out what
     is done is kept, and the same command goes on with the rest.
-    For instance `cellwise adapt task.json --model runs/arc-small/model --save task.png`.
+    For instance `cellwise adapt task.json --model runs/arc-small/model --watch --save task.html`.
     """
 
     tasks: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILE|DIR [...]")]
@@ -40,8 +37,11 @@ class Adapt:
     """A pre-trained model that comes with the package, or the folder of your own."""
     out: Annotated[Path | None, option("DIR", "nowhere")] = None
     """Keep the guesses of each task in this folder."""
-    save: Annotated[Path | None, option("PNG", "no picture")] = None
-    """Draw the task with its attempts; for one task."""
+    watch: bool = False
+    """Show the cells while they colour the answer, once the task is learnt."""
+    save: Saves = ()
+    """Save a picture, .png, a page with votes and film, .html, or, in a folder, the model that has learnt the
+    task, for `cellwise solve arc`; may be given several times."""
     seed: int = 0
     """Another seed, other contexts to begin with, other guesses."""
     at_once: int = 0
@@ -55,79 +55,49 @@ class Adapt:
 
     def run(self) -> int:
         """Learns, guesses and prints."""
-        known = {one.task.name: one for one in self._known()}
-        if self.save is not None:
-            if len(known) > 1:
-                raise ConfigError(
-                    f"One picture cannot show {len(known)} tasks; name one, or leave out --save."
-                )
-            if self.save.suffix.lower() != ".png":
-                raise ConfigError(f"The picture cannot be {self.save.name!r}; let its name end in .png.")
-            check_writable(self.save)
-        model = _load(self.model)
-        console, notes = Console(), Console(stderr=True)
-        good = True
-        # Only the tasks are handed on: what solves them has no answers.
-        for solved in self._solve(model, [one.task for one in known.values()], notes):
-            ballots = [count(guesses) for guesses in solved.guesses]
-            verdict = _verdict(known[solved.task.name], ballots)
-            good &= all(ballot.candidates for ballot in ballots) if verdict is None else verdict
-            if self.as_json:
-                print(json.dumps(to_record(solved) | {"right": verdict}))
-            else:
-                self._show(console, solved, ballots, verdict)
-            if self.save is not None:
-                attempts = [ballot.candidates[:_ATTEMPTS] for ballot in ballots]
-                with explained("write", self.save):
-                    page(solved.task, attempts, [ballot.votes for ballot in ballots]).save(self.save)
-        return 0 if good else 1
-
-    def _known(self) -> Iterator[Known]:
         if not self.tasks:
             raise ConfigError("Name a task file or a folder of task files.")
-        seen: set[str] = set()
-        for path in self.tasks:
-            for one in read_tasks(path):
-                if one.task.name in seen:
-                    raise ConfigError(f"There are two tasks named {one.task.name}; rename one of them.")
-                seen.add(one.task.name)
-                yield one
+        known = known_tasks(self.tasks)
+        check_saves(self.save, len(known), models=True)
+        for one in known.values():
+            if self.save and self.out is not None and is_done(self.out, one.task):
+                raise ConfigError(
+                    f"{self.out} has the guesses for {one.task.name} already, so there is nothing to save; "
+                    "choose another folder with --out, or leave out --save."
+                )
+        model = _load(self.model)
+        good = True
+        # Only the tasks are handed on: what solves them has no answers.
+        for solved in self._solve(model, [one.task for one in known.values()], Console(stderr=True)):
+            good &= present(
+                solved,
+                known[solved.task.name],
+                save=self.save,
+                watched=self.watch,
+                as_json=self.as_json,
+                learnt=f"{solved.updates} updates, {solved.seconds:.1f} s.",
+            )
+        return 0 if good else 1
 
     def _solve(self, model: Model, tasks: list[Task], notes: Console) -> Iterator[Solved]:
-        with notes.status("learning") if notes.is_terminal else contextlib.nullcontext() as status:
-            yield from solve(
-                model,
-                tasks,
-                self.recipe,
-                out=self.out,
-                seed=self.seed,
-                at_once=self.at_once,
-                minutes=self.minutes,
-                tell=lambda line: status.update(line) if status is not None else None,
-            )
-
-    def _show(self, console: Console, solved: Solved, ballots: list[Ballot], verdict: bool | None) -> None:
-        for number, (question, ballot) in enumerate(zip(solved.task.questions, ballots, strict=True), 1):
-            attempts = ballot.candidates[:_ATTEMPTS]
-            shares = ", ".join(f"{one.votes} of {ballot.votes}" for one in attempts)
-            console.print(f"[bold]{solved.task.name}[/], question {number}: votes {shares or 'for no grid'}")
-            if ballot.invalid:
-                console.print(f"{ballot.invalid} of {ballot.votes} guesses showed no grid.", style="dim")
-            console.print(drawn([question, *(one.grid for one in attempts)]), soft_wrap=True)
-        judged = {None: "No answers to compare with.", True: "Right.", False: "Not right."}[verdict]
-        console.print(f"{judged} {solved.updates} updates, {solved.seconds:.1f} s.", highlight=False)
-
-
-def _verdict(known: Known, ballots: list[Ballot]) -> bool | None:
-    """Whether one of two attempts is right for every question; None without answers."""
-    if any(answer is None for answer in known.answers):
-        return None
-    places = [
-        rank(ballot, answer)
-        for ballot, answer in zip(ballots, known.answers, strict=True)
-        if answer is not None
-    ]
-    return all(place is not None and place <= _ATTEMPTS for place in places)
+        found = solve(
+            model,
+            tasks,
+            self.recipe,
+            out=self.out,
+            seed=self.seed,
+            at_once=self.at_once,
+            minutes=self.minutes,
+            models=self.watch or bool(self.save),
+            tell=lambda line: status.update(line) if status is not None else None,
+        )
+        while True:
+            # What is shown of a task must not share the terminal with the progress of the next.
+            with notes.status("learning") if notes.is_terminal else contextlib.nullcontext() as status:
+                solved = next(found, None)
+            if solved is None:
+                return
+            yield solved
 
 
 def _load(name: str) -> Model:

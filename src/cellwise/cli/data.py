@@ -11,7 +11,7 @@ import tyro
 from rich.table import Table
 
 from ..puzzles import store
-from ..puzzles.recipe import MazeOodMade, SudokuEasyMade, SudokuHardMade
+from ..puzzles.recipe import MazeHardMade, MazeOodMade, SudokuEasyMade, SudokuHardMade
 from .arguments import option
 from .console import Console
 
@@ -77,6 +77,7 @@ class Make:
 
     recipe: Annotated[
         Annotated[MazeOodMade, tyro.conf.subcommand(MazeOodMade.name)]
+        | Annotated[MazeHardMade, tyro.conf.subcommand(MazeHardMade.name)]
         | Annotated[SudokuEasyMade, tyro.conf.subcommand(SudokuEasyMade.name)]
         | Annotated[SudokuHardMade, tyro.conf.subcommand(SudokuHardMade.name)],
         tyro.conf.arg(name=""),

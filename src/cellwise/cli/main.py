@@ -15,7 +15,7 @@ from .arguments import parse
 from .console import Console
 
 COMMANDS = {
-    "solve": ("solve", "Solve", "Solve a maze or a Sudoku, and watch the cells do it"),
+    "solve": ("solve", "Solve", "Solve a maze, a Sudoku or a task learnt before, and watch the cells do it"),
     "play": ("play", "Play", "Open a page on which you watch cells think, and break them"),
     "train": ("train", "Train", "Train an automaton, or go on where a run stopped"),
     "adapt": ("adapt", "Adapt", "Learn an ARC task from its demonstrations and answer it"),

@@ -30,6 +30,7 @@ from ..thinking.schedule import usual
 from ..version import __version__
 from .arguments import option, seconds
 from .console import Console
+from .solve_arc import Arc
 
 _MAX_BYTES = 16 * 2**20
 _PICTURES = (".png", ".gif", ".bmp", ".jpg", ".jpeg", ".ppm", ".webp")
@@ -302,9 +303,13 @@ class Sudoku(_Thinking):
         return self._solve(model, board)
 
 
-COMMANDS = {"maze": Maze, "sudoku": Sudoku}
+COMMANDS = {"maze": Maze, "sudoku": Sudoku, "arc": Arc}
 
-Solve = Annotated[Maze, tyro.conf.subcommand("maze")] | Annotated[Sudoku, tyro.conf.subcommand("sudoku")]
+Solve = (
+    Annotated[Maze, tyro.conf.subcommand("maze")]
+    | Annotated[Sudoku, tyro.conf.subcommand("sudoku")]
+    | Annotated[Arc, tyro.conf.subcommand("arc")]
+)
 
 
 def _refuse_tasks(model: Model) -> None:

@@ -29,7 +29,7 @@ def _changes(kind: type, other: type | None = None) -> type:
     None keeps what the preset has.
     """
     hints, about = typing.get_type_hints(kind), _descriptions(kind)
-    known = list(dataclasses.fields(kind))
+    known = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only)  # What it inherits comes last.
     if other is not None:
         names = {field.name for field in known}
         known += [field for field in dataclasses.fields(other) if field.name not in names]
@@ -51,12 +51,13 @@ def _changes(kind: type, other: type | None = None) -> type:
 
 
 def _descriptions(kind: type) -> dict[str, str]:
-    """The docstring below each field of a class."""
-    definition = ast.parse(inspect.getsource(kind)).body[0]
-    assert isinstance(definition, ast.ClassDef)
+    """The docstring below each field of a class, inherited ones included."""
+    parts = [ast.parse(inspect.getsource(part)).body[0] for part in kind.__mro__ if part is not object]
     return {
         field.target.id: inspect.cleandoc(text.value.value)
-        for field, text in pairwise(definition.body)
+        for part in parts
+        if isinstance(part, ast.ClassDef)
+        for field, text in pairwise(part.body)
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
         if isinstance(text.value.value, str)

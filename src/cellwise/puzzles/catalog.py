@@ -380,6 +380,12 @@ DATASETS = {
             ("train", "eval", "test"),
         ),
         _made(
+            "maze-hard-made",
+            "Mazes like Maze-Hard's, as many as one likes.",
+            archive.check_maze,
+            ("train", "eval", "test"),
+        ),
+        _made(
             "sudoku-easy-made",
             "Sudokus like sudoku-easy's.",
             archive.check_sudoku,

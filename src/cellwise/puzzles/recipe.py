@@ -10,6 +10,7 @@ from ..errors import ConfigError
 from .board import Boards
 from .equivalence import fingerprints
 from .maze_generator import generate
+from .maze_scattered import HARD_DISTANCE, generate_scattered
 from .sudoku_generator import generate_easy, generate_hard
 
 _TRAINED = (("sudoku-extreme-pool", "train"), ("sudoku-extreme-pool", "eval"))
@@ -43,6 +44,31 @@ class MazeOodMade:
     def boards(self, load: Load) -> Boards:
         """Makes the mazes."""
         return generate(self.size, self.count, self.seed, braid=self.braid, endpoints=self.endpoints)
+
+
+@dataclass(frozen=True)
+class MazeHardMade:
+    """Mazes like Maze-Hard's: scattered walls, ends far apart; forty a second."""
+
+    name: ClassVar[str] = "maze-hard-made"
+
+    split: Literal["train", "eval", "test"] = "train"
+    """What the mazes are for; only `train` may be learned from."""
+    count: int = 10_000
+    """How many mazes."""
+    seed: int = 0
+    """Which mazes; another split needs another seed."""
+    least: int = HARD_DISTANCE
+    """The fewest steps from start to goal."""
+
+    @property
+    def file(self) -> str:
+        """The file these mazes are stored in."""
+        return f"{self.split}.npz"
+
+    def boards(self, load: Load) -> Boards:
+        """Makes the mazes."""
+        return generate_scattered(self.count, self.seed, least=self.least)
 
 
 @dataclass(frozen=True)
@@ -119,4 +145,4 @@ class SudokuHardMade:
         return mine[~np.isin(fingerprints(mine, sudoku=True), trained)]
 
 
-Recipe = MazeOodMade | SudokuEasyMade | SudokuHardMade
+Recipe = MazeOodMade | MazeHardMade | SudokuEasyMade | SudokuHardMade

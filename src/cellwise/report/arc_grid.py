@@ -1,14 +1,20 @@
 """ARC grids in colours: side by side in a terminal, and a whole task as a picture."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 from PIL import Image, ImageDraw
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
 from rich.text import Text
 
 from ..puzzles.arc import Grid, Task
+from ..puzzles.arc_canvas import BORDER, PAD
 from ..puzzles.arc_vote import Candidate
+from .palette import DARK, blend, sureness
+from .terminal import half_blocks
 
 COLOURS = np.array(
     [
@@ -30,6 +36,7 @@ COLOURS = np.array(
 """The colours in which people know these tasks, then those of border and padding."""
 
 _GAP, _LINE = 12, (90, 90, 96)
+_APART = 3  # Characters between two canvases.
 _GROUND, _INK = (24, 25, 28), (220, 220, 224)
 
 
@@ -45,6 +52,45 @@ def drawn(grids: Sequence[Grid], gap: int = 3) -> Text:
             text.append(" " * (gap if row < len(grid) else 2 * grid.shape[1] + gap))
         text.append("\n")
     return text
+
+
+def faded(
+    grid: UInt8[np.ndarray, "h w"], confidence: Float32[np.ndarray, "h w"] | None
+) -> UInt8[np.ndarray, "h w 3"]:
+    """The colours of a grid or canvas, paler where the cells are not sure."""
+    return blend(DARK.unsure, COLOURS[grid], sureness(confidence))
+
+
+@dataclass(frozen=True)
+class Canvases:
+    """A question and what the cells answer, beside each other, to be printed by rich with `soft_wrap=True`.
+
+    Two cells share a character, one above the other. In a narrow terminal the answer stands alone; without
+    colours it is digits, with `+` for the border and `.` for padding.
+    """
+
+    question: UInt8[np.ndarray, "s s"]
+    answer: UInt8[np.ndarray, "s s"]
+    confidence: Float32[np.ndarray, "s s"] | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment | Text]:
+        """Draws for this console."""
+        side = len(self.question)
+        both = options.max_width >= 2 * side + _APART
+        if console.color_system is None or console.no_color or options.ascii_only:
+            grids = (self.question, self.answer) if both else (self.answer,)
+            rows = ((" " * _APART).join(_plain(grid[row]) for grid in grids) for row in range(side))
+            yield Text("\n".join(rows), no_wrap=True, overflow="ignore")
+            return
+        answer = faded(self.answer, self.confidence)
+        if both:
+            between = np.full((side, _APART, 3), _GROUND, np.uint8)
+            answer = np.concatenate([COLOURS[self.question], between, answer], axis=1)
+        yield from half_blocks(answer)
+
+
+def _plain(row: UInt8[np.ndarray, " s"]) -> str:
+    return "".join({BORDER: "+", PAD: "."}.get(int(cell), str(cell)) for cell in row)
 
 
 def picture(grid: UInt8[np.ndarray, "_ _"], cell: int = 12) -> Image.Image:
@@ -73,7 +119,18 @@ def page(
             (f"attempt {place}: {one.votes} of {total}", one.grid) for place, one in enumerate(candidates, 1)
         ]
         rows.append([(f"question {number}", question), *answers])
-    pictures = [[(label, picture(grid, cell)) for label, grid in row] for row in rows]
+    return tiled([[(label, picture(grid, cell)) for label, grid in row] for row in rows])
+
+
+def canvas_picture(
+    canvas: UInt8[np.ndarray, "s s"], confidence: Float32[np.ndarray, "s s"] | None = None, cell: int = 6
+) -> Image.Image:
+    """A canvas with its padding, paler where the cells are not sure."""
+    return Image.fromarray(np.repeat(np.repeat(faded(canvas, confidence), cell, axis=0), cell, axis=1))
+
+
+def tiled(pictures: Sequence[Sequence[tuple[str, Image.Image]]]) -> Image.Image:
+    """Rows of pictures, each with a label above it."""
     # A label needs room even above a grid of one cell.
     widths = [[max(image.width, 7 * len(label)) for label, image in row] for row in pictures]
     heights = [max(image.height for _, image in row) + 2 * _GAP for row in pictures]

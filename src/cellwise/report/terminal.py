@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
-from rich.console import Console, ConsoleOptions, Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.live import Live
 from rich.segment import Segment
 from rich.style import Style
@@ -70,7 +70,7 @@ class Drawing:
             # One line is kept for the sentence below.
             factor = max(factor, -(-height // (2 * max(1, self.rows - 1))))
         colours = maze_colours(self.grid, self.confidence, palette_here())
-        yield from _half_blocks(_scaled_down(self.grid, colours, factor) if factor > 1 else colours)
+        yield from half_blocks(_scaled_down(self.grid, colours, factor) if factor > 1 else colours)
         if factor > 1:
             yield Text(f"Scaled down: each square stands for {factor} x {factor} cells.", style="dim")
 
@@ -99,7 +99,7 @@ def _scaled_down(
     return ((squares * counted[..., None]).sum(axis=2) / counted.sum(axis=2)[..., None]).astype(np.uint8)
 
 
-def _half_blocks(colours: UInt8[np.ndarray, "h w 3"]) -> Iterator[Segment]:
+def half_blocks(colours: UInt8[np.ndarray, "h w 3"]) -> Iterator[Segment]:
     """Two rows of squares to a line: the upper half of a character and, as its background, the lower."""
     rows = [list(map(tuple, row)) for row in colours.tolist()]
     for upper, lower in zip(rows[::2], [*rows[1::2], [None] * len(rows[0])], strict=False):
@@ -144,9 +144,11 @@ def watch(
     clues: UInt8[np.ndarray, "9 9"] | None = None,
     seconds: float = 20.0,
     console: Console | None = None,
+    draw: Callable[[F], RenderableType] | None = None,
 ) -> F:
     """Draws frames as they arrive, at most `expected` of them, and returns the last one.
 
+    What is drawn is a maze, with `clues` a Sudoku, or whatever `draw` makes of a frame.
     Quick frames are slowed down to be seen, all together by no more than `seconds`. Where the automaton needs
     longer than that by itself, frames are dropped so that drawing adds about a tenth to its time. In the end,
     also by an interruption, which is passed on, the drawing is gone from the terminal and the cursor is back.
@@ -164,7 +166,10 @@ def watch(
                 continue
             time.sleep(max(0.0, due - now))
             started = time.monotonic()
-            drawing = Drawing(last.grid, last.confidence, clues, rows=console.height - 1)
+            if draw is None:
+                drawing: RenderableType = Drawing(last.grid, last.confidence, clues, rows=console.height - 1)
+            else:
+                drawing = draw(last)
             live.update(Group(_status(last, open_cells, speed), drawing), refresh=True)
             drawn = time.monotonic()
             cost = drawn - started

@@ -13,14 +13,17 @@ from ..kernels import bits
 from ..kernels.dispatch import Path
 from ..kernels.spec import Weights
 from ..puzzles.arc import Task
-from ..puzzles.arc_canvas import answer_bounds, draw, question
+from ..puzzles.arc_canvas import Canvas, Placement, answer_bounds, draw, question
 from ..puzzles.arc_variants import variants
 from ..puzzles.arc_vote import Guess
 from .adapt import identity_of, whole
 from .answer import Said, guess, think
 
+_CELLS_IN_CACHE = 3 * 2**11
+"""Cells that a CPU computes together, so that their hidden layers stay in its cache."""
 
-@partial(jax.jit, static_argnames=("automaton", "steps", "path", "rate"))
+
+@partial(jax.jit, static_argnames=("automaton", "steps", "path", "rate", "block"))
 def think_together(
     trained: Weights,
     base: Weights,
@@ -32,13 +35,37 @@ def think_together(
     steps: int,
     path: Path,
     rate: float,
+    block: int = 0,
 ) -> Said:
-    """What the cells of several tasks say, each task by its own weights."""
+    """What the cells of several tasks say, each task by its own weights.
+
+    All at once, or one task after the other and `block` canvases at a time, which divides their number.
+    """
 
     def one(trained: Weights, question: Array, keys: Array) -> Said:
-        return think(automaton, whole(trained, base), question, contexts, keys, steps, path=path, rate=rate)
+        weights = whole(trained, base)
 
-    return jax.vmap(one)(trained, questions, keys)
+        def some(parts: tuple[Array, Array, Array]) -> Said:
+            return think(automaton, weights, *parts, steps, path=path, rate=rate)
+
+        if not block:
+            return some((question, contexts, keys))
+        cut = jax.tree.map(
+            lambda array: array.reshape(-1, block, *array.shape[1:]), (question, contexts, keys)
+        )
+        return jax.tree.map(lambda array: array.reshape(question.shape), jax.lax.map(some, cut))
+
+    if not block:
+        return jax.vmap(one)(trained, questions, keys)
+    return jax.lax.map(lambda task: one(*task), (trained, questions, keys))
+
+
+def block_of(count: int, side: int) -> int:
+    """How many of so many canvases are computed together: 0 for all, or on a CPU what its cache holds."""
+    if jax.default_backend() != "cpu":
+        return 0
+    fitting = [n for n in range(1, count + 1) if count % n == 0 and n * side**2 <= _CELLS_IN_CACHE]
+    return max(fitting, default=1)
 
 
 def guess_all(
@@ -62,7 +89,7 @@ def guess_all(
     found: list[list[list[Guess]]] = [[[] for _ in task.questions] for task in tasks]
     for number in range(max(len(task.questions) for task in tasks)):
         for turn in range(rollouts):
-            laid = [_laid(task, min(number, len(task.questions) - 1), turn, side, seed) for task in tasks]
+            laid = [lay_out(task, min(number, len(task.questions) - 1), turn, side, seed) for task in tasks]
             said = think_together(
                 trained,
                 base,
@@ -73,6 +100,7 @@ def guess_all(
                 steps=steps,
                 path=path,
                 rate=rate,
+                block=block_of(len(laid[0][1]), side),
             )
             grids, sure = np.asarray(said.grid), np.asarray(said.confidence)
             for t, (task, (_, places, _)) in enumerate(zip(tasks, laid, strict=True)):
@@ -85,10 +113,13 @@ def guess_all(
     return found
 
 
-def _laid(task: Task, number: int, turn: int, side: int, seed: int) -> tuple[np.ndarray, list, np.ndarray]:
+def lay_out(
+    task: Task, number: int, turn: int, side: int, seed: int
+) -> tuple[UInt8[np.ndarray, "b s s"], list[Placement], UInt32[np.ndarray, " b"]]:
     """One question in all guises on canvases, with the places and the keys of the trajectories."""
     own = identity_of(task.name, seed)
-    canvases, places = [], []
+    canvases: list[Canvas] = []
+    places: list[Placement] = []
     for v, guise in enumerate(variants(task.name, seed)):
         turned = guise.task(task)
         grid = turned.questions[number]

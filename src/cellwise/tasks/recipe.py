@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import ConfigError
-from ..training.recipe import Schedule
+from ..training.recipe import Schedule, Updates
 
 
 @dataclass(frozen=True)
-class PairRecipe:
+class PairRecipe(Updates):
     """How an automaton is trained on pairs of grids of many tasks.
 
     One iteration lays `batch` pairs on canvases, each with a new scale and place, thinks for `rollout` steps
@@ -43,16 +43,6 @@ class PairRecipe:
     """Factors of products."""
     remember: Literal["steps", "products"] = "steps"
     """What is kept for the gradient: the states between steps, or also what matrix products come to."""
-    clip: float = 1.0
-    """The largest norm of a gradient."""
-    beta1: float = 0.9
-    """Adam's memory of the gradient."""
-    beta2: float = 0.95
-    """Adam's memory of its square."""
-    weight_decay: float = 1e-4
-    """Decoupled decay of every trained number."""
-    average: float = 0.999
-    """Memory of the running average of the weights, which is what is evaluated."""
 
     def __post_init__(self) -> None:
         """Refuses what could not be computed."""
@@ -69,11 +59,7 @@ class PairRecipe:
             "fire_rate must be in (0, 1]": not 0 < self.fire_rate <= 1,
             "its learning rates must be between 0 and 1": not all(0 <= rate <= 1 for rate in rates),
             "schedule.warmup must be between 0 and steps": not 0 <= self.schedule.warmup <= self.steps,
-            "clip must be positive": not 0 < self.clip <= 1e9,
-            "beta1 and beta2 must be in [0, 1)": not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1),
-            "weight_decay must be in [0, 1]": not 0 <= self.weight_decay <= 1,
-            "average must be in [0, 1)": not 0 <= self.average < 1,
         }
-        for problem, present in problems.items():
+        for problem, present in (problems | self.wrong_updates()).items():
             if present:
                 raise ConfigError(f"This recipe cannot be trained: {problem}.")

@@ -9,7 +9,6 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,31 +23,19 @@ from ..errors import ConfigError, PuzzleError, RunError
 from ..files import explained, read_bytes, write_json
 from ..model import Model
 from ..puzzles.arc import COLOURS, MAX_SIDE, Task
-from ..puzzles.arc_canvas import smallest, task_bounds
 from ..puzzles.arc_vote import Guess, count
 from ..training.folder import digest_of
 from .adapt import AdaptRecipe, as_lesson, begin, learn_some, material, together
+from .adapted import SIDES, Solved, adapted, side_of
 from .guess import guess_all
 from .learn import path_for
 
 FORMAT = 1
-SIDES = (12, 18, 24, 32)
-"""Canvases; tasks that need the same are learnt together."""
 _MAX_BYTES = 2**28
-_CELLS_AT_ONCE = {"cpu": 2**12}
+_CELLS_AT_ONCE = {"cpu": 0}
+"""On a CPU one task is learnt at a time, because products of several weights at once use a single core."""
 _CELLS_ELSEWHERE = 2**17
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Solved:
-    """The guesses for every question of a task, and how it was learnt."""
-
-    task: Task
-    guesses: tuple[tuple[Guess, ...], ...]
-    updates: int
-    error: float
-    seconds: float
 
 
 def solve(
@@ -60,21 +47,23 @@ def solve(
     seed: int = 0,
     at_once: int = 0,
     minutes: float | None = None,
+    models: bool = False,
     tell: Tell = lambda line: None,
 ) -> Iterator[Solved]:
     """Learns and guesses every task that is not done yet, those that need the smallest canvas first.
 
     `at_once` tasks are learnt together, or as many as suit the device. No group is begun after `minutes`.
+    With `models` what has learnt a task comes with its guesses.
     """
     if model.puzzle != "arc":
         raise ConfigError(f"{model.name} does not learn tasks; choose a model of `cellwise train arc`.")
     config = describe(model, recipe, seed)
     if out is not None:
         _claim(out, config)
-        tasks = [task for task in tasks if not (out / f"{_file_name(task)}.json").exists()]
+        tasks = [task for task in tasks if not is_done(out, task)]
     began = time.monotonic()
     for side in SIDES:
-        mine = [task for task in tasks if smallest(SIDES, *task_bounds(task)) == side]
+        mine = [task for task in tasks if side_of(task) == side]
         size = at_once or max(1, _cells_at_once() // (recipe.batch * side * side))
         demos = max((len(task.demos) for task in mine), default=0)
         for first in range(0, len(mine), size):
@@ -82,7 +71,7 @@ def solve(
                 return
             # The last group is filled up with repetitions, so that one compiled program serves all.
             group = [mine[min(n, len(mine) - 1)] for n in range(first, first + min(size, len(mine)))]
-            solved = _learn_group(model, group, demos, recipe, side, seed, tell)
+            solved = _learn_group(model, group, demos, recipe, side, seed, models, tell)
             for done in itertools.islice(solved, len(mine) - first):
                 if out is not None:
                     write_json(out / f"{_file_name(done.task)}.json", to_record(done))
@@ -132,6 +121,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def is_done(out: Path, task: Task) -> bool:
+    """Whether a folder of guesses has those of a task."""
+    return (out / f"{_file_name(task)}.json").exists()
+
+
 def _file_name(task: Task) -> str:
     """The name of a task as far as it can be that of a file, made unmistakable."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in task.name)[:60]
@@ -145,7 +139,14 @@ def _cells_at_once() -> int:
 
 
 def _learn_group(
-    model: Model, tasks: list[Task], demos: int, recipe: AdaptRecipe, side: int, seed: int, tell: Tell
+    model: Model,
+    tasks: list[Task],
+    demos: int,
+    recipe: AdaptRecipe,
+    side: int,
+    seed: int,
+    models: bool,
+    tell: Tell,
 ) -> Iterator[Solved]:
     started = time.monotonic()
     automaton = model.automaton
@@ -188,8 +189,12 @@ def _learn_group(
             rate=model.fire_rate,
         )
     seconds = (time.monotonic() - started) / len(tasks)
-    for task, found, error in zip(tasks, guesses, np.asarray(errors), strict=True):
-        yield Solved(task, tuple(map(tuple, found)), done, float(error), seconds)
+    for number, (task, found, error) in enumerate(zip(tasks, guesses, np.asarray(errors), strict=True)):
+        learnt = None
+        if models:
+            mine = {name: array[number] for name, array in pupils.best.items()}
+            learnt = adapted(model, task, mine, recipe, seed)
+        yield Solved(task, tuple(map(tuple, found)), done, float(error), seconds, learnt)
 
 
 # Files

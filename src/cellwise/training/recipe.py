@@ -23,8 +23,33 @@ class Schedule:
     shape: Literal["constant", "cosine", "linear"] = "constant"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Updates:
+    """How the numbers of any automaton are updated by a gradient."""
+
+    clip: float = 1.0
+    """The largest norm of a gradient."""
+    beta1: float = 0.9
+    """Adam's memory of the gradient."""
+    beta2: float = 0.95
+    """Adam's memory of its square."""
+    weight_decay: float = 1e-4
+    """Decoupled decay of every trained number."""
+    average: float = 0.999
+    """Memory of the running average of the weights, which is what is evaluated."""
+
+    def wrong_updates(self) -> dict[str, bool]:
+        """What may be wrong with these numbers, and whether it is."""
+        return {
+            "clip must be positive": not 0 < self.clip <= 1e9,
+            "beta1 and beta2 must be in [0, 1)": not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1),
+            "weight_decay must be in [0, 1]": not 0 <= self.weight_decay <= 1,
+            "average must be in [0, 1)": not 0 <= self.average < 1,
+        }
+
+
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Updates):
     """How an automaton is trained.
 
     One iteration takes `batch` of the `pool` states, replaces the first `fresh` of them by new boards,
@@ -74,16 +99,6 @@ class Recipe:
     """Whether Sudoku bands are permuted inside independently; the released code uses one order for all."""
     loss_scale: Literal["mean", "sum"] = "mean"
     """Whether squared errors are averaged over the answer's channels or added up."""
-    clip: float = 1.0
-    """The largest norm of a gradient."""
-    beta1: float = 0.9
-    """Adam's memory of the gradient."""
-    beta2: float = 0.95
-    """Adam's memory of its square."""
-    weight_decay: float = 1e-4
-    """Decoupled decay of every trained number."""
-    average: float = 0.999
-    """Memory of the running average of the weights, which is what is evaluated."""
     precision: Precision = "float32"
     """Of matrix products; sums, states and gradients are float32 at any."""
     microbatch: int = 0
@@ -99,9 +114,8 @@ class Recipe:
             or (self.microbatch and self.batch % self.microbatch != 0),
             "fire_rate must be in (0, 1]": not 0 < self.fire_rate <= 1,
             "damage and swap must be in [0, 1]": not (0 <= self.damage <= 1 and 0 <= self.swap <= 1),
-            "average must be in [0, 1)": not 0 <= self.average < 1,
             "schedule.warmup must be between 0 and steps": not 0 <= self.schedule.warmup <= self.steps,
         }
-        for problem, present in problems.items():
+        for problem, present in (problems | self.wrong_updates()).items():
             if present:
                 raise ConfigError(f"This recipe cannot be trained: {problem}.")
