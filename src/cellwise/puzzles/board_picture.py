@@ -78,8 +78,8 @@ def read_board(path: str | os.PathLike[str], cells: int, digit: int) -> DrawnBoa
         )
     if not len(rows) and not len(columns) and (height % cells or width % cells):
         raise PuzzleError(
-            f"{name} has no lines, and {cells} places do not divide {width} x {height} pixels; crop it to the "
-            f"board and scale it to a multiple of {cells}, such as {cells * _SIDE} x {cells * _SIDE}."
+            f"{name} has no lines, and {cells} places do not divide {width} x {height} pixels; crop it to "
+            f"the board and scale it to a multiple of {cells}, such as {cells * _SIDE} x {cells * _SIDE}."
         )
     return DrawnBoard(_tiles(ink, down, across, digit, name))
 
@@ -154,7 +154,7 @@ def _tiles(ink: Ink, down: Gaps, across: Gaps, digit: int, name: str) -> Float32
             tile = ink[top:bottom, left:right]
             if (tile > _INK).mean() > _FILLED:
                 raise PuzzleError(
-                    f"{name} has a filled place at row {i + 1}, column {j + 1}; draw a digit there or nothing."
+                    f"{name} has a filled place at row {i + 1}, column {j + 1}; draw a digit or nothing."
                 )
             if (tile > _FAINT).mean() > _SPECK and tile.max() > _CLEAR:
                 tiles[i, j] = _as_in_mnist(tile, digit)

@@ -39,7 +39,7 @@ def read_pixels(
                     raise too_large
                 if eight_bits and image.mode not in _MODES:
                     raise PuzzleError(
-                        f"{name} stores its pixels as {image.mode}; save it as a grey PNG with 8 bits a pixel."
+                        f"{name} stores pixels as {image.mode}; save it as a grey PNG of 8 bits a pixel."
                     )
                 opaque = Image.new("RGBA", image.size, "white")
                 opaque.alpha_composite(image.convert("RGBA"))
