@@ -143,7 +143,11 @@ def test_shown_commands_parse(page, words):
     if words[0] == "train" and not parsed.list:
         assert parsed.preset in benchmarks.PRESETS
     if words[0] == "eval":
-        assert parsed.benchmark in benchmarks.BENCHMARKS | benchmarks.TASK_BENCHMARKS  # type: ignore[operator]
+        assert parsed.benchmark in {
+            *benchmarks.BENCHMARKS,
+            *benchmarks.TASK_BENCHMARKS,
+            *benchmarks.PICTURE_BENCHMARKS,
+        }
     if words[0] in ("solve", "eval") and "--model" not in words and page == "README.md":
         name = parsed.model or benchmarks.BENCHMARKS[parsed.benchmark].model
         assert name in cellwise.shipped(), f"{name} does not come with the package"

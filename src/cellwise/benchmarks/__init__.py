@@ -2,6 +2,7 @@
 
 from . import arc, maze_hard, maze_ood, sudoku_extreme, sudoku_ood
 from .preset import Benchmark, PairPreset, Preset, TaskBenchmark
+from .visual_protocol import PICTURE_BENCHMARKS
 
 BOARD_PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -30,3 +31,16 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 TASK_BENCHMARKS: dict[str, TaskBenchmark] = {benchmark.name: benchmark for benchmark in arc.BENCHMARKS}
 """What is measured by learning tasks."""
+
+__all__ = [
+    "BENCHMARKS",
+    "BOARD_PRESETS",
+    "PAIR_PRESETS",
+    "PICTURE_BENCHMARKS",
+    "PRESETS",
+    "TASK_BENCHMARKS",
+    "Benchmark",
+    "PairPreset",
+    "Preset",
+    "TaskBenchmark",
+]

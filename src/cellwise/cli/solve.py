@@ -30,6 +30,7 @@ from ..thinking.schedule import usual
 from ..version import __version__
 from .arguments import option, seconds
 from .console import Console
+from .solve_pictures import VisualSudoku
 
 _MAX_BYTES = 16 * 2**20
 _PICTURES = (".png", ".gif", ".bmp", ".jpg", ".jpeg", ".ppm", ".webp")
@@ -302,12 +303,18 @@ class Sudoku(_Thinking):
         return self._solve(model, board)
 
 
-COMMANDS = {"maze": Maze, "sudoku": Sudoku}
+COMMANDS = {"maze": Maze, "sudoku": Sudoku, "visual-sudoku": VisualSudoku}
 
-Solve = Annotated[Maze, tyro.conf.subcommand("maze")] | Annotated[Sudoku, tyro.conf.subcommand("sudoku")]
+Solve = (
+    Annotated[Maze, tyro.conf.subcommand("maze")]
+    | Annotated[Sudoku, tyro.conf.subcommand("sudoku")]
+    | Annotated[VisualSudoku, tyro.conf.subcommand("visual-sudoku")]
+)
 
 
 def _refuse_tasks(model: Model) -> None:
+    if model.puzzle == "visual-sudoku":
+        raise ConfigError(f"{model.name} solves pictures; hand it one by `cellwise solve visual-sudoku`.")
     if model.puzzle == "arc":
         raise ConfigError(f"{model.name} learns ARC tasks; hand them to it by `cellwise adapt`.")
 

@@ -42,7 +42,7 @@ class DrawnBoard:
     @property
     def clues(self) -> Bool[np.ndarray, "k k"]:
         """Where something is drawn."""
-        return self.tiles.any((2, 3))
+        return np.asarray(self.tiles.any((2, 3)))
 
     def canvas(self, rng: np.random.Generator) -> Float32[np.ndarray, "side side"]:
         """The board as an automaton wants it: blanks are noise."""

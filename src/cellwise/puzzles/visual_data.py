@@ -1,5 +1,6 @@
 """Which boards and which digits visual Sudoku is trained on, chosen by and tested on; they share none."""
 
+import contextlib
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,13 @@ Split = Literal["train", "eval", "test"]
 SEEDS: dict[str, int] = {"train": 0, "eval": 1, "test": 2}
 """The generator seeds of boards that are made here."""
 
+ABOUT: dict[str, str] = {
+    "train": "training digits (MNIST t10k, 10,000)",
+    "eval": "digits for choosing (the last 5,000 of MNIST train)",
+    "test": "unseen digits (the first 55,000 of MNIST train)",
+}
+"""The digits of each split in words, for result files."""
+
 FOUR_TRAINING = 20_000
 NINE_TRAINING = 9_000
 
@@ -30,7 +38,7 @@ def training(cells: int) -> tuple[VisualSet, dict[str, Any]]:
     """The boards to learn from, and where they come from: 4 x 4 ones, or easy 9 x 9 ones."""
     count = FOUR_TRAINING if cells == 4 else NINE_TRAINING
     boards, about = easy_boards(cells, "train", count)
-    return VisualSet.of(boards), {"data": about, "digits": "MNIST t10k, 10,000"}
+    return VisualSet.of(boards), {"data": about, "digits": ABOUT["train"]}
 
 
 def easy_boards(cells: int, split: Split, count: int) -> tuple[Boards, str]:
@@ -40,28 +48,31 @@ def easy_boards(cells: int, split: Split, count: int) -> tuple[Boards, str]:
     clues (31 to 42). All published boards that are not for training are for testing, so those for choosing
     are always made here.
     """
+    published = {"train": "train", "test": "eval"}.get(split)
+    if cells == 9 and published is not None:
+        with contextlib.suppress(DataError):
+            boards = store.load("sudoku-easy", published, limit=count, training=split == "train")
+            return boards, f"sudoku-easy {published}"
+    return made_boards(cells, split, count)
+
+
+def made_boards(cells: int, split: Split, count: int) -> tuple[Boards, str]:
+    """The same, made here in any case; the store may have made them before."""
     seed = SEEDS[split]
     if cells == 4:
         return generate_four(count, seed, split), f"generated 4 x 4 Sudokus with 4 to 9 clues, {split} grids"
     if cells != 9:
         raise ConfigError(f"There are no Sudokus of {cells} x {cells} cells here; choose 4 or 9.")
-    made = f"generated Sudokus with 31 to 42 clues, generator seed {seed}"
-    try:
-        if split == "train":
-            return store.load("sudoku-easy", "train", limit=count, training=True), "sudoku-easy train"
-        if split == "test":
-            return store.load("sudoku-easy", "eval", limit=count), "sudoku-easy eval"
-    except DataError:
-        pass
-    try:
-        if split == "train" and _is_ours(boards := store.load("sudoku-easy-made", "train", training=True)):
-            return boards[:count], made
-    except DataError:
-        pass
-    return generate_easy(count, seed), made
+    about = f"generated Sudokus with 31 to 42 clues, generator seed {seed}"
+    if split == "train":
+        with contextlib.suppress(DataError):
+            boards = store.load("sudoku-easy-made", "train", training=True)
+            if len(boards) >= count and _begin_alike(boards, seed):
+                return boards[:count], about
+    return generate_easy(count, seed), about
 
 
-def _is_ours(boards: Boards) -> bool:
-    """Whether these are the boards that would be made here anyway, judged by the first of them."""
-    first = generate_easy(4, SEEDS["train"])
-    return len(boards) >= NINE_TRAINING and np.array_equal(boards.target[:4] * boards.given[:4], first.inputs)
+def _begin_alike(boards: Boards, seed: int) -> bool:
+    """Whether boards are those that this seed would make anyway, judged by the first of them."""
+    first = generate_easy(4, seed)
+    return np.array_equal(boards[:4].target, first.target) and np.array_equal(boards[:4].given, first.given)

@@ -57,7 +57,16 @@ def render(
 
     The reference for drawing on a device: there the random numbers are others, but nothing else is.
     """
-    table = digits.by_class(tokens.shape[1])
+    return draw(tokens, digits.by_class(tokens.shape[1]), rng, blank)
+
+
+def draw(
+    tokens: UInt8[np.ndarray, "n k k"],
+    table: Float32[np.ndarray, "v m s s"],
+    rng: np.random.Generator,
+    blank: Literal["noise", "zero"] = "noise",
+) -> Float32[np.ndarray, "n side side"]:
+    """`render` with the table that `Digits.by_class` makes, for whoever draws more than once."""
     tiles = table[tokens, rng.integers(table.shape[1], size=tokens.shape)]
     if blank == "noise":
         noise = rng.uniform(-NOISE, NOISE, tiles.shape).astype(np.float32)
@@ -124,3 +133,22 @@ def audit(tokens: UInt8[np.ndarray, "n k k"], puzzle: UInt8[np.ndarray, "n k k"]
         (np.sort(houses, axis=2) == every).all((1, 2)) for houses in (tokens, tokens.swapaxes(1, 2), boxes)
     )
     return Audit(rows, columns, squares, ((puzzle == 0) | (tokens == puzzle)).all((1, 2)))
+
+
+def to_text(grid: UInt8[np.ndarray, "k k"]) -> str:
+    """The digits row by row in one line, `.` for a blank."""
+    return "".join(".123456789"[digit] for digit in grid.ravel().tolist())
+
+
+def pretty(grid: UInt8[np.ndarray, "k k"]) -> str:
+    """The board with lines around its boxes."""
+    cells, text = len(grid), to_text(grid)
+    box = round(cells**0.5)
+    rule = "+".join(["-" * (2 * box + 1)] * box)
+    lines = []
+    for row in range(cells):
+        digits = text[row * cells : (row + 1) * cells]
+        lines.append("|".join(f" {' '.join(digits[i : i + box])} " for i in range(0, cells, box)).rstrip())
+        if row % box == box - 1 and row < cells - 1:
+            lines.append(rule)
+    return "\n".join(lines)
