@@ -319,21 +319,17 @@ def _mnist() -> Dataset:
         if (name := mnist.file_name(kind))
     )
 
-    def read(path: Path, limit: int | None, kind: str, rows: slice) -> Digits:
-        return mnist.read_digits(path, kind, mnist.FILES[kind][0])[rows][slice(limit)]
+    def read(path: Path, limit: int | None, split: str) -> Digits:
+        kind, rows = mnist.rows_of(split)
+        return mnist.read_digits(path, kind, mnist.FILES[kind][0])[rows[slice(limit)]]
 
-    def split(name: str, kind: str, rows: slice) -> Split:
-        count = len(range(*rows.indices(mnist.FILES[kind][0])))
-        beside = (mnist.file_name(f"{kind}-labels"),)
-        reader = partial(read, kind=kind, rows=rows)
-        return Split(name, mnist.file_name(kind), count, name == "train", reader, beside=beside)
-
-    splits = (
-        split("train", "t10k", slice(None)),
-        split("eval", "train", slice(-mnist.CHOOSING, None)),
-        split("test", "train", slice(-mnist.CHOOSING)),
-    )
-    return Dataset("mnist", "Handwritten digits; the paper trains on MNIST's test set.", splits, files)
+    splits = []
+    for name in ("train", "eval", "test"):
+        kind, rows = mnist.rows_of(name)
+        reader, beside = partial(read, split=name), (mnist.file_name(f"{kind}-labels"),)
+        file = mnist.file_name(kind)
+        splits.append(Split(name, file, len(rows), name == "train", reader, beside=beside))
+    return Dataset("mnist", "Handwritten digits; the paper trains on MNIST's test set.", tuple(splits), files)
 
 
 def _known(

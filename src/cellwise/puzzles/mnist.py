@@ -2,7 +2,8 @@
 
 Digits for training are those that MNIST calls its test set, digits that no training sees those that it calls
 its training set. The paper swaps them like this so that there are more unseen digits than seen ones. Of the
-60,000 unseen digits the last 5,000 are for choosing between models and the others for testing.
+60,000 unseen digits 5,000 chosen by lot are for choosing between models and the others are for testing. (The
+last ones, or every twelfth, would not do for choosing: they are easier or harder to read than the rest.)
 """
 
 import hashlib
@@ -10,7 +11,7 @@ import struct
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Int64, UInt8
 
 from .decoding import decoding, plain, refuse
 from .digits import Digits
@@ -27,6 +28,14 @@ CHOOSING = 5_000
 """How many of the unseen digits are kept for choosing between models."""
 
 _SIDE = 28
+
+
+def rows_of(split: str) -> tuple[str, Int64[np.ndarray, " n"]]:
+    """Which file the digits of a split are in, and which of its digits they are."""
+    if split == "train":
+        return "t10k", np.arange(FILES["t10k"][0])
+    order = np.random.RandomState(0).permutation(FILES["train"][0])
+    return "train", np.sort(order[:CHOOSING] if split == "eval" else order[CHOOSING:])
 
 
 def file_name(kind: str) -> str:

@@ -20,8 +20,8 @@ SEEDS: dict[str, int] = {"train": 0, "eval": 1, "test": 2}
 
 ABOUT: dict[str, str] = {
     "train": "training digits (MNIST t10k, 10,000)",
-    "eval": "digits for choosing (the last 5,000 of MNIST train)",
-    "test": "unseen digits (the first 55,000 of MNIST train)",
+    "eval": "digits for choosing (5,000 of MNIST train)",
+    "test": "unseen digits (the other 55,000 of MNIST train)",
 }
 """The digits of each split in words, for result files."""
 
