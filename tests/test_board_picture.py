@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFilter
 
 from cellwise.errors import FileError, PuzzleError
 from cellwise.puzzles.board_picture import read_board
@@ -74,6 +74,21 @@ def test_large_and_small_digits_get_the_size_of_mnists(saved):
         assert 19 <= rows[-1] - rows[0] + 1 <= 20
         middle = (tile.sum(1) * (np.arange(28) + 0.5)).sum() / tile.sum()
         assert abs(middle - 14) < 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_framed_boards_of_any_size_and_quality(saved, seed):
+    rng = np.random.default_rng(seed)
+    thick, margin, side = (int(rng.integers(*between)) for between in ((1, 6), (0, 30), (200, 900)))
+    lines = int(rng.integers(1, thick + 1))
+    image = Image.fromarray(drawing(NINE[0], 28, seed, lines, thick, margin))
+    image = image.resize((side, side), Image.Resampling.BICUBIC)
+    blurred = image.filter(ImageFilter.GaussianBlur(0.8)) if side > 400 and seed % 2 else image
+    noisy = np.asarray(blurred) + rng.normal(0, 6, (side, side))
+    pixels = np.clip(noisy, 0, 255).astype(np.uint8)
+    board = read_board(saved(pixels, "board.jpg", quality=85), 9, 28)
+    np.testing.assert_array_equal(board.clues, NINE[0] > 0)
+    assert (tokens(board, 9, 28) == NINE[0]).mean() > 0.97
 
 
 def test_a_canvas_has_noise_in_its_blanks_and_zeros_in_its_margin(saved):

@@ -101,11 +101,20 @@ def _within_frame(ink: Ink) -> Float32[np.ndarray, "_ _"]:
     """The inside of the margin if a frame is drawn, everything otherwise."""
     drawn = ink > _FAINT
     rows, columns = np.flatnonzero(drawn.any(1)), np.flatnonzero(drawn.any(0))
-    board = drawn[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    sides = (board[0], board[-1], board[:, 0], board[:, -1])
-    if min(side.mean() for side in sides) < _LINE:
+    board = ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    ends = [_outermost(_lines(side), len(side)) for side in (board, board.T)]
+    if None in ends:
         return ink
-    return ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    (top, bottom), (left, right) = (end for end in ends if end is not None)
+    return board[top:bottom, left:right]
+
+
+def _outermost(lines: Int64[np.ndarray, "n 2"], length: int) -> tuple[int, int] | None:
+    """Where the first line begins and the last one ends, if there is nothing but blur beyond them."""
+    blur = max(2, length // 100)
+    if len(lines) < 2 or lines[0, 0] > blur or lines[-1, 1] < length - blur:
+        return None
+    return int(lines[0, 0]), int(lines[-1, 1])
 
 
 def _lines(ink: Float32[np.ndarray, "h w"]) -> Int64[np.ndarray, "n 2"]:
