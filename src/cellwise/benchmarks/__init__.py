@@ -1,7 +1,7 @@
 """The benchmarks: what can be trained (`PRESETS`) and what can be measured (`BENCHMARKS`), by name."""
 
-from . import arc, maze_hard, maze_ood, sudoku_extreme, sudoku_ood
-from .preset import Benchmark, PairPreset, Preset, TaskBenchmark
+from . import arc, maze_hard, maze_ood, sudoku_extreme, sudoku_ood, visual_sudoku
+from .preset import Benchmark, PairPreset, PicturePreset, Preset, TaskBenchmark
 from .visual_protocol import PICTURE_BENCHMARKS
 
 BOARD_PRESETS: dict[str, Preset] = {
@@ -23,7 +23,12 @@ BOARD_PRESETS: dict[str, Preset] = {
 PAIR_PRESETS: dict[str, PairPreset] = {
     preset.name: preset for preset in (arc.ARC, arc.ARC_PAPER, arc.ARC_SMALL)
 }
-PRESETS: dict[str, Preset | PairPreset] = {**BOARD_PRESETS, **PAIR_PRESETS}
+PICTURE_PRESETS: dict[str, PicturePreset] = {preset.name: preset for preset in visual_sudoku.PRESETS}
+PRESETS: dict[str, Preset | PairPreset | PicturePreset] = {
+    **BOARD_PRESETS,
+    **PAIR_PRESETS,
+    **PICTURE_PRESETS,
+}
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK for module in (maze_ood, maze_hard, sudoku_ood, sudoku_extreme)
@@ -37,10 +42,12 @@ __all__ = [
     "BOARD_PRESETS",
     "PAIR_PRESETS",
     "PICTURE_BENCHMARKS",
+    "PICTURE_PRESETS",
     "PRESETS",
     "TASK_BENCHMARKS",
     "Benchmark",
     "PairPreset",
+    "PicturePreset",
     "Preset",
     "TaskBenchmark",
 ]
