@@ -3,11 +3,12 @@ import pytest
 from PIL import Image, ImageFilter
 
 from cellwise.errors import FileError, PuzzleError
+from cellwise.puzzles import store
 from cellwise.puzzles.board_picture import read_board
 from cellwise.puzzles.digits import prototypes
 from cellwise.puzzles.sudoku_four import generate_four
 from cellwise.puzzles.sudoku_generator import generate_easy
-from cellwise.puzzles.visual_sudoku import NOISE, cut, read
+from cellwise.puzzles.visual_sudoku import NOISE, cut, read, render
 from handwriting import digits, drawing
 
 NINE = generate_easy(2, 7).inputs
@@ -89,6 +90,21 @@ def test_framed_boards_of_any_size_and_quality(saved, seed):
     board = read_board(saved(pixels, "board.jpg", quality=85), 9, 28)
     np.testing.assert_array_equal(board.clues, NINE[0] > 0)
     assert (tokens(board, 9, 28) == NINE[0]).mean() > 0.97
+
+
+def test_boards_in_real_handwriting(saved, shared_data, tmp_path, monkeypatch):
+    """What is read out of a picture is what would be read if the digits had been handed over as they are."""
+    monkeypatch.setenv("CELLWISE_DATA", str(tmp_path / "data"))
+    store.import_from("mnist", shared_data, "train")
+    real = store.load_digits("mnist", "train", limit=2000)
+    means = prototypes(real, 9)
+    for seed, puzzle in enumerate(NINE):
+        image = render(puzzle[None], real, np.random.default_rng(seed), blank="zero")
+        pixels = np.rint(255 * (1 - image[0, :252, :252])).astype(np.uint8)
+        board = read_board(saved(pixels), 9, 28)
+        np.testing.assert_array_equal(board.clues, puzzle > 0)
+        again = read(board.canvas(np.random.default_rng(0))[None], means)
+        np.testing.assert_array_equal(again[0][puzzle > 0], read(image, means)[0][puzzle > 0])
 
 
 def test_a_canvas_has_noise_in_its_blanks_and_zeros_in_its_margin(saved):

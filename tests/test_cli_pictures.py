@@ -143,6 +143,16 @@ def test_thoughts_are_saved(capsys, tmp_path, still, picture):
         assert end.width == end.height > 600
 
 
+def test_a_board_that_is_drawn_here_can_be_handed_over_again(capsys, tmp_path, still, handwritten):
+    words = ("visual-sudoku", "--model", still, "--puzzle-seed", 2, "--json")
+    drawn = json.loads(told(capsys, *words, "--save-board", "board.png")[1])
+    again = json.loads(told(capsys, "visual-sudoku", "board.png", "--model", still, "--json")[1])
+    puzzle = generate_four(3, 1, "eval").inputs[2].ravel()
+    assert again["picture"] == "board.png" and again["clues"] == drawn["clues"] == (puzzle > 0).sum()
+    for value in (drawn, again):
+        assert all(said == str(d) for said, d in zip(value["answer"], puzzle, strict=True) if d)
+
+
 @pytest.mark.parametrize(
     ("words", "kind", "said"),
     [
@@ -150,6 +160,11 @@ def test_thoughts_are_saved(capsys, tmp_path, still, picture):
             ("--save", "film.avi"),
             ConfigError,
             "Cannot tell from the name film.avi what to save; let it end in .gif, .mp4, .json or .png.",
+        ),
+        (
+            ("--save-board", "board.gif"),
+            ConfigError,
+            "A board is saved as .png; let board.gif end like that.",
         ),
         (
             ("--steps", "0"),

@@ -1,10 +1,12 @@
 """Thinking about drawn boards, and what is said of who does."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import tiny_visual
 from cellwise.benchmarks.visual_protocol import FOUR, NINE, PictureCase
 from cellwise.errors import ConfigError, DataError
 from cellwise.evaluation import result_file
@@ -262,6 +264,20 @@ def test_boards_that_were_trained_on_are_left_out(handwritten):
     with pytest.raises(DataError) as refusal:
         evaluate_pictures(model(9, trained_on=own), case)
     assert str(refusal.value) == "still was trained on all boards of easy; choose another case."
+
+
+def test_a_run_knows_what_it_was_trained_on():
+    """Its own boards and those of the model it begins with, so that no test asks for them."""
+    first, second = (VisualSet.of(generate_easy(4, seed)) for seed in (20, 21))
+    own, before = (fingerprints(generate_easy(4, seed), sudoku=True) for seed in (20, 21))
+    source = model(9, trained_on=before)
+    recipe = replace(tiny_visual.RECIPE, augment="none")
+    how = {"boards": first, "automaton": source.automaton, "digits": digits(7)}
+    job = tiny_visual.tiny_picture_job(recipe, **how)
+    assert set(job.trained_on().tolist()) == set(own.tolist())
+    assert set(replace(job, source=source).trained_on().tolist()) == {*own.tolist(), *before.tolist()}
+    assert replace(job, boards=second).trained_on().tolist() != own.tolist()
+    assert tiny_visual.tiny_picture_job().trained_on() is None
 
 
 def test_the_cases_are_what_their_names_say(handwritten):

@@ -16,10 +16,11 @@ from ..errors import ConfigError
 from ..files import check_writable
 from ..model import Model
 from ..puzzles import visual_data
-from ..puzzles.board_picture import read_board
+from ..puzzles.board_picture import board_picture, read_board
 from ..puzzles.visual_sudoku import audit, pretty, render, to_text
 from ..report import animation, canvas
 from ..report.canvas import Canvas
+from ..report.picture import save_picture
 from ..version import __version__
 from ..visual.painter import mean_digits
 from ..visual.solve import PictureThought, moments, think_about
@@ -63,6 +64,8 @@ class VisualSudoku:
     """Which board is drawn if no picture is given."""
     save: Annotated[tuple[Path, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="PATH")] = ()
     """Save the thought as .gif, .mp4 or .json, or its end as .png; may be given several times."""
+    save_board: Annotated[Path | None, option("PATH", "not saved")] = None
+    """Save the board as a grey picture that can be handed over again, as .png."""
     json: bool = False
     """Print one JSON object and nothing else."""
 
@@ -70,6 +73,8 @@ class VisualSudoku:
         """Thinks, prints the board as it is read and what the rules say about it."""
         for path in self.save:
             animation.check_format(path)
+        if self.save_board is not None and self.save_board.suffix.lower() != ".png":
+            raise ConfigError(f"A board is saved as .png; let {self.save_board} end like that.")
         whole_number("The seed", self.seed, 0, MOST_SEED)
         model = load_picture_model(self.model, _MODEL)
         if model.puzzle != "visual-sudoku":
@@ -77,6 +82,9 @@ class VisualSudoku:
         board = self._drawn(model) if self.picture is None else self._read(model, self.picture)
         for path in self.save:
             check_writable(path)
+        if self.save_board is not None:
+            digit = mean_digits(model).shape[1]
+            save_picture(board_picture(board.image, board.clues, digit), self.save_board)
         steps = model.pace.steps(*board.image.shape) if self.steps is None else self.steps
         whole_number("The number of steps", steps, 1)
         began = time.perf_counter()

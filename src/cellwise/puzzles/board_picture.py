@@ -14,7 +14,7 @@ from PIL import Image
 from ..errors import PuzzleError
 from .digits import shrink
 from .pixels import read_pixels
-from .visual_sudoku import NOISE, place
+from .visual_sudoku import NOISE, cut, place
 
 _LEAST_SIDE = 7  # Pixels of a place of the board.
 _TINT = 60  # Difference between the strongest and the weakest of red, green and blue that is still grey.
@@ -82,6 +82,17 @@ def read_board(path: str | os.PathLike[str], cells: int, digit: int) -> DrawnBoa
             f"the board and scale it to a multiple of {cells}, such as {cells * _SIDE} x {cells * _SIDE}."
         )
     return DrawnBoard(_tiles(ink, down, across, digit, name))
+
+
+def board_picture(
+    image: Float32[np.ndarray, "side side"], clues: Bool[np.ndarray, "k k"], digit: int
+) -> Image.Image:
+    """The clues of a drawn board as a picture that `read_board` reads: dark digits, no lines, no noise."""
+    cells = len(clues)
+    ink = cut(image[None], cells, digit)[0] * clues[..., None, None]
+    board = np.clip(ink, 0, 1).swapaxes(1, 2).reshape(cells * digit, cells * digit)
+    zoom = max(1, round(_SIDE / digit))
+    return Image.fromarray(np.rint(255 * (1 - board)).astype(np.uint8).repeat(zoom, 0).repeat(zoom, 1))
 
 
 def _ink(pixels: UInt8[np.ndarray, "h w 3"], name: str) -> Ink:

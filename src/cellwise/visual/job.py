@@ -5,13 +5,15 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, UInt64
 
 from ..automaton import picture
 from ..automaton.layout import Automaton
 from ..errors import ConfigError
 from ..model import Model, Pace, Puzzle
+from ..puzzles.board import Boards
 from ..puzzles.digits import Digits, prototypes
+from ..puzzles.equivalence import fingerprints
 from ..puzzles.visual_sudoku import VisualSet
 from ..training.folder import digest_of
 from .draw import Data
@@ -66,6 +68,15 @@ class PictureJob:
             jnp.asarray(self.boards.solutions),
             jnp.asarray(table.reshape(*table.shape[:2], -1)),
         )
+
+    def trained_on(self) -> UInt64[np.ndarray, " m"] | None:
+        """The fingerprints of the boards of this run and of the model it begins with; only 9 x 9 have any."""
+        if self.boards.cells != 9:
+            return None
+        given, blanks = self.boards.puzzles > 0, (self.boards.puzzles == 0).sum((1, 2), dtype=np.int32)
+        own = fingerprints(Boards(self.boards.solutions, given, blanks), sudoku=True)
+        before = None if self.source is None else self.source.trained_on
+        return own if before is None else np.union1d(own, before)
 
     def about(self) -> dict[str, Any]:
         """What the settings of a run say of its data."""

@@ -40,7 +40,7 @@ class _OnPictures(Session):
     """A run that learns from pictures of boards, through a pool of states."""
 
     def __init__(self, job: PictureJob, files: RunFolder, config: Record, console: Console) -> None:
-        self.data = job.data()
+        self.data, self.trained_on = job.data(), job.trained_on()
         super().__init__(job, files, config, console)
 
     def first(self) -> Run:
@@ -153,6 +153,7 @@ class _OnPictures(Session):
             | {"iterations": self.step}
             | more
             | job.provenance,
+            trained_on=self.trained_on,
         )
 
     def _keep(self, state: Run) -> None:
