@@ -48,6 +48,7 @@ def path_of(name, given):
         "compact": Compact(max(free, 1)),
         "attention": Attention(),
         "sobel": Sobel(),
+        "rolled": Sobel(form="roll"),
         "dense": Attention("dense"),
         "shifts": Attention("shifts"),
         "paper": Paper(),
@@ -60,7 +61,7 @@ def runs(rule, path):
         return dispatch.compact_refusal(spec) is None
     if path in ("dense", "shifts"):
         return dispatch.attention_refusal(spec) is None
-    if path == "sobel":
+    if path in ("sobel", "rolled"):
         return sobel.refusal(spec) is None
     return path == "reference" or spec.perception == "attention"
 
@@ -68,7 +69,7 @@ def runs(rule, path):
 CASES = [
     (rule, path, "frozen-free-mixed")
     for rule in RULES
-    for path in ("reference", "compact", "dense", "shifts", "sobel", "paper")
+    for path in ("reference", "compact", "dense", "shifts", "sobel", "rolled", "paper")
     if runs(rule, path)
 ] + [("maze-hard", "reference", "one-board"), ("maze-hard", "compact", "one-board")]
 every_case = pytest.mark.parametrize(("rule", "path", "batch"), CASES)

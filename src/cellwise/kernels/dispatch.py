@@ -212,16 +212,17 @@ class Attention:
 
 @dataclass(frozen=True)
 class Sobel(Reference):
-    """Every cell of rules that see slopes, by products of whole matrices."""
+    """Every cell of rules that see slopes, by products of whole matrices; `form` is how it finds slopes."""
 
     name: str = "sobel"
+    form: sobel.Form = "pad"
     bf16: ClassVar = True
 
     def step(
         self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
     ) -> State:
         """One step of every cell."""
-        return sobel.step(spec, weights, state, fired(plan, keys, step, rate))
+        return sobel.step(spec, weights, state, fired(plan, keys, step, rate), self.form)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ class PictureRecipe:
     """Discs to a damaged state."""
     grown: int = 4
     """Iterations after which a state should know its solution, so that it can heal."""
+    overflow: float = 0.01
+    """How much it costs that channels end a chunk further from zero than 3; they would drift on."""
     segment: int = 0
     """Steps that are computed again for the gradient, together, or 0 to keep all that it needs."""
     spike: float = 3.0
@@ -82,6 +84,7 @@ class PictureRecipe:
             "fire_rate must be in (0, 1]": not 0 < self.fire_rate <= 1,
             "damage must be in [0, 1]": not 0 <= self.damage <= 1,
             "discs must be between 0 and 100": not 0 <= self.discs <= 100,
+            "overflow must be between 0 and 1000": not 0 <= self.overflow <= 1000,
             "grown must not be negative": not 0 <= self.grown < 2**31,
             "spike must be 0 or above 1": not (self.spike == 0 or 1 < self.spike <= 1e9),
             "slower must be in (0, 1]": not 0 < self.slower <= 1,

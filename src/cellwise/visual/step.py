@@ -24,6 +24,8 @@ from ..training.perturb import discs
 from .draw import Data, draw_boards, draw_digits, draw_state
 from .recipe import PictureRecipe
 
+LARGE = 3.0
+"""From here on a number costs something, if the recipe says so."""
 TOO_LARGE = 100.0
 """A state with a larger number is past healing and is replaced by a fresh one."""
 LONG_MEMORY, SHORT_MEMORY = 0.99, 0.9
@@ -171,7 +173,10 @@ def think(
     automaton: Automaton,
     path: Path,
 ) -> tuple[Float32[Array, ""], State]:
-    """The mean squared error of the board's pixels over the judged steps, and the state after the chunk."""
+    """The mean squared error of the board's pixels over the judged steps, and the state after the chunk.
+
+    To the error is added what the recipe charges for channels that drift away.
+    """
     spec, layout = automaton.step, automaton.layout
     count, digit = picture.places(layout)
     used, (b, h, w, _) = count * digit, state.shape
@@ -191,7 +196,9 @@ def think(
         state, errors = jax.lax.scan(jax.checkpoint(some), state, steps.reshape(-1, recipe.segment))
     else:
         state, errors = some(state, steps)
-    return jnp.mean(errors.reshape(-1)[-recipe.judged :]), state
+    beyond = jax.nn.relu(jnp.abs(state) - LARGE)
+    loss = jnp.mean(errors.reshape(-1)[-recipe.judged :]) + recipe.overflow * jnp.mean(beyond * beyond)
+    return loss, state
 
 
 def target(
@@ -227,7 +234,7 @@ def disturb(recipe: PictureRecipe, batch: Batch, key: PRNGKeyArray, keys: Keys) 
 
 def spoiled(state: State) -> Bool[Array, " b"]:
     """Which states hold numbers that no picture needs."""
-    return ~(jnp.max(jnp.abs(state), axis=(1, 2, 3)) <= TOO_LARGE)  # Also true of what is no number.
+    return ~jnp.all(jnp.abs(state) <= TOO_LARGE, axis=(1, 2, 3))  # Also those with what is no number.
 
 
 def followed(trend: Trend, loss: Float32[Array, ""]) -> Trend:
