@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import json
 import signal
 import sys
 from pathlib import Path
@@ -352,3 +353,17 @@ def test_what_cannot_be_trained_says_so(name, options, said, tmp_path, monkeypat
         api.train(name, tmp_path / "run", **options)
     assert str(caught.value).startswith(said) and "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_the_timing_tool_measures_every_way(tmp_path, monkeypatch, capsys):
+    tool = importlib.import_module("visual_time")
+    small = ["batch=1", "pool=1", "fresh=1", "chunk=2", "judged=1"]
+    words = ["visual_time", "visual-sudoku-tiny", "--repetitions", "1", "--out", str(tmp_path / "out.json")]
+    monkeypatch.setattr(sys, "argv", [*words, "--set", *small])
+    assert tool.main() == 0
+    rows = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert [row["way"] for row in rows] == ["pad", "roll", "plain"]
+    assert all(row["iteration_ms"] > 0 and row["chunk"] == 2 for row in rows)
+    assert rows[0]["loss"] == pytest.approx(rows[2]["loss"], rel=1e-4)
+    assert len(capsys.readouterr().out.splitlines()) == 3

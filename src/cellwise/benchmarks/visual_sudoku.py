@@ -111,6 +111,9 @@ def preset(
 NINE = replace(
     RECIPE,
     schedule=replace(RECIPE.schedule, peak=1e-3, last=1e-5),
+    batch=8,
+    pool=64,
+    fresh=2,
     chunk=96,
     judged=32,
     augment="sudoku",
@@ -134,6 +137,14 @@ PRESETS = (
         pace=256,
     ),
     preset(
+        "visual-sudoku-4x4-small-whole",
+        "The same by the paper's recipe: whole thoughts, 256 steps of back-propagation",
+        (4, 7),
+        (96, 384),
+        replace(PAPER, batch=32, pool=32, fresh=32, chunk=256, judged=256, steps=20_000),
+        pace=256,
+    ),
+    preset(
         "visual-sudoku-4x4",
         "Pictures of 4 x 4 Sudokus, digits of 14 pixels on 64 x 64",
         (4, 14),
@@ -146,7 +157,7 @@ PRESETS = (
         "Pictures of easy Sudokus, digits of 7 pixels on 64 x 64",
         (9, 7),
         (128, 512),
-        replace(NINE, batch=32, pool=256, fresh=8, chunk=64, judged=24),
+        replace(NINE, batch=16, pool=128, fresh=4, chunk=64, judged=24),
         pace=512,
     ),
     preset(
