@@ -157,7 +157,7 @@ def test_kinds_of_data_are_not_mixed_up(monkeypatch, tmp_path):
     packed(tmp_path / "x.npz")
     store.import_from("tiny", tmp_path)
     assert len(store.load_pairs("tiny", "train", training=True)) == 2
-    with pytest.raises(ConfigError, match="tiny holds tasks and no boards"):
+    with pytest.raises(ConfigError, match="tiny holds no boards"):
         store.load("tiny", "train")
     with pytest.raises(ConfigError, match="tiny holds no tasks"):
         store.load_tasks("tiny", "train")

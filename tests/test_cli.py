@@ -60,7 +60,7 @@ def test_the_version(capsys):
         (
             ["eval"],
             "Name a benchmark to measure: maze-ood, maze-hard, sudoku-ood, sudoku-extreme, "
-            "arc-held-out, arc-agi-1.",
+            "arc-held-out, arc-agi-1, visual-sudoku-4x4, visual-sudoku-9x9.",
         ),
         (
             ["eval", "maze-ood", "--case", "braided"],

@@ -15,7 +15,7 @@ __all__ = ["oracle", "terminal"]  # fixtures
 
 
 def test_every_command_is_listed_and_explains_itself(capsys):
-    assert list(COMMANDS) == ["maze", "sudoku", "arc"]
+    assert list(COMMANDS) == ["maze", "sudoku", "visual-sudoku", "arc"]
     for name, kind in COMMANDS.items():
         with pytest.raises(SystemExit) as caught:
             solve_by(name, "--help")

@@ -143,7 +143,11 @@ def test_shown_commands_parse(page, words):
     if words[0] == "train" and not parsed.list:
         assert parsed.preset in benchmarks.PRESETS
     if words[0] == "eval":
-        assert parsed.benchmark in benchmarks.BENCHMARKS | benchmarks.TASK_BENCHMARKS  # type: ignore[operator]
+        assert parsed.benchmark in {
+            *benchmarks.BENCHMARKS,
+            *benchmarks.TASK_BENCHMARKS,
+            *benchmarks.PICTURE_BENCHMARKS,
+        }
     if words[0] in ("solve", "eval") and "--model" not in words and page == "README.md":
         name = parsed.model or benchmarks.BENCHMARKS[parsed.benchmark].model
         assert name in cellwise.shipped(), f"{name} does not come with the package"
@@ -377,6 +381,34 @@ def test_check_changes_nothing_and_tells(stale, tmp_path, monkeypatch, capsys):
 
 
 # What a release must not contain
+
+
+def drawn():
+    rules = {"rows": 0.95, "columns": 0.94, "boxes": 0.93, "clues": 0.92}
+    look = {"right": 0.5, "verified": 0.5, **rules}
+    row = {
+        "case": "easy", "data": "made boards", "digits": "unseen digits", "canvas": 128, "boards": 1000,
+        "steps": 1024, "board_accuracy": 0.9, "board_accuracy_95": [0.88, 0.917], **rules,
+        "precision": "bf16", "curve": [{"steps": 512, **look}, {"steps": 1024, **look, "right": 0.9}],
+    }  # fmt: skip
+    other = {**row, "case": "seen", "curve": [{"steps": 256, **look}]}
+    return {"date": "2026-01-01", "device": "one", "command": "cellwise eval", "rows": [row, other]}
+
+
+def test_drawn_boards_stand_beside_the_paper():
+    first, second = readme_tables.visual(drawn()).splitlines()[2:]
+    assert first == (
+        "| 1,000 made boards (easy) | unseen digits | 128 × 128 | 1,024 | **90.00 %** (88.00 %–91.70 %) | "
+        "87.8 % after 1,024 | 95.00 %, 94.00 %, 93.00 % | 92.00 % | bf16 | 2026-01-01 | one | "
+        "`cellwise eval` |"
+    )
+    assert " – | 95.00 %" in second
+    assert readme_tables.visual_depths(drawn()).splitlines() == [
+        "| steps | 256 | 512 | 1,024 |",
+        "| --- | --- | --- | --- |",
+        "| easy | – | 50.00 % | 90.00 % |",
+        "| seen | 50.00 % | – | – |",
+    ]
 
 
 def test_the_version_is_one():

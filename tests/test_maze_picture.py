@@ -10,7 +10,8 @@ from cellwise.errors import FileError, PuzzleError
 from cellwise.puzzles.maze import Vocabulary
 from cellwise.puzzles.maze_generator import generate
 from cellwise.puzzles.maze_path import label_bfs
-from cellwise.puzzles.maze_picture import MAX_PIXELS, read_picture
+from cellwise.puzzles.maze_picture import read_picture
+from cellwise.puzzles.pixels import MAX_PIXELS
 from cellwise.report.picture import picture, save_picture
 
 MAZE = generate(9, 1, seed=3).inputs[0]

@@ -82,6 +82,7 @@ def test_test_sets_are_never_trainable():
         ("arc-agi-1", "train"),
         ("re-arc", "train"),
         ("re-arc-150", "train"),
+        ("mnist", "train"),
         ("maze-ood-made", "train"),
         ("maze-hard-made", "train"),
         ("sudoku-easy-made", "train"),
@@ -91,7 +92,7 @@ def test_test_sets_are_never_trainable():
 def test_the_catalog_is_consistent():
     for dataset in catalog.DATASETS.values():
         names = {file.name for file in dataset.files}
-        assert dataset.made or {split.file for split in dataset.splits} == names
+        assert dataset.made or {f for part in dataset.splits for f in (part.file, *part.beside)} == names
         for file in dataset.files:
             assert bool(file.url) != bool(file.sha256)
             assert file.url is None or file.url.startswith("https://")
@@ -132,8 +133,8 @@ def test_a_missing_dataset_says_how_to_get_it(asked, folder):
 
 def test_wrong_names(source):
     names = ", ".join(catalog.DATASETS)
-    assert message(ConfigError, store.load, "mnist", "train") == (
-        f"There is no dataset 'mnist'; choose one of: {names}."
+    assert message(ConfigError, store.load, "chess", "train") == (
+        f"There is no dataset 'chess'; choose one of: {names}."
     )
     assert message(ConfigError, store.load, "maze-ood", "dev") == (
         "maze-ood has no split 'dev'; choose one of: train, eval, test."

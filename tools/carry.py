@@ -4,26 +4,32 @@
     python tools/carry.py unpack carried runs          # runs/arc, ready for cellwise train --resume
 
 Of the checkpoints only the newest goes along, and the model only if asked for with --model, since the
-checkpoint has its weights. A folder of guesses is packed in the same way. The parts are a tar file cut into
-pieces; its SHA-256 is part of their names, so that pieces of two packings are not mixed up.
+checkpoint has its weights. With --light the pool of a run on pictures stays behind as well, which is nearly
+all of it; the run then goes on with a new one. A folder of guesses is packed in the same way. The parts are
+a tar file cut into pieces; its SHA-256 is part of their names, so that pieces of two packings are not mixed
+up.
 """
 
 import argparse
 import hashlib
 import io
+import json
 import re
 import tarfile
 from pathlib import Path
 
+from safetensors import numpy as safetensors
+from safetensors import safe_open
+
 from cellwise.errors import CellwiseError, RunError
 from cellwise.files import read_bytes, write_bytes
-from cellwise.training.folder import RunFolder
+from cellwise.training.folder import RunFolder, digest_of
 
 MIB = 2**20
 _PART = re.compile(r"(?P<name>[A-Za-z0-9_-][A-Za-z0-9._-]*)\.(?P<digest>[0-9a-f]{16})\.(?P<number>\d{3})")
 
 
-def pack(run: Path, out: Path, limit: int = 15, model: bool = False) -> list[Path]:
+def pack(run: Path, out: Path, limit: int = 15, model: bool = False, light: bool = False) -> list[Path]:
     """Writes the parts of a run and removes older ones of the same name; returns their paths."""
     if not (run / "config.json").exists():
         raise RunError(f"There is no run in {run}; name the folder of a run or of guesses.")
@@ -34,7 +40,10 @@ def pack(run: Path, out: Path, limit: int = 15, model: bool = False) -> list[Pat
             inside = path.relative_to(run)
             unwanted = path in stale or any(part.startswith(".") for part in inside.parts)
             if path.is_file() and not unwanted and (model or inside.parts[0] != "model"):
-                bundle.add(path, arcname=f"{run.name}/{inside}")
+                if light and inside.parts[0] == "checkpoints":
+                    _add(bundle, f"{run.name}/{inside}", without_pool(path))
+                else:
+                    bundle.add(path, arcname=f"{run.name}/{inside}")
     whole = data.getvalue()
     digest, size = hashlib.sha256(whole).hexdigest()[:16], limit * MIB
     out.mkdir(parents=True, exist_ok=True)
@@ -47,6 +56,24 @@ def pack(run: Path, out: Path, limit: int = 15, model: bool = False) -> list[Pat
         if match and match["name"] == run.name and path not in parts:
             path.unlink()
     return parts
+
+
+def without_pool(path: Path) -> bytes:
+    """A checkpoint of a run on pictures without the states it works on."""
+    with safe_open(path, framework="numpy") as file:
+        about = json.loads(file.metadata()["cellwise"])
+        names = [name for name in file.keys() if not name.startswith("pool.")]  # noqa: SIM118 not a mapping
+        if "recovery.pace" not in names:
+            raise RunError(f"{path} belongs to a run that needs its pool; leave out --light.")
+        tensors = {name: file.get_tensor(name) for name in names}
+    about["tensors_sha256"] = digest_of(tensors)
+    return safetensors.save(tensors, {"cellwise": json.dumps(about)})
+
+
+def _add(bundle: tarfile.TarFile, name: str, data: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    bundle.addfile(member, io.BytesIO(data))
 
 
 def unpack(folder: Path, out: Path) -> list[Path]:
@@ -77,10 +104,11 @@ def main() -> int:
     parser.add_argument("target", type=Path, help="the folder for the parts, or for the runs")
     parser.add_argument("--limit", type=int, default=15, help="MiB in a part")
     parser.add_argument("--model", action="store_true", help="take the model folder along")
+    parser.add_argument("--light", action="store_true", help="leave the pool of a run on pictures behind")
     words = parser.parse_args()
     try:
         if words.what == "pack":
-            paths = pack(words.source, words.target, words.limit, words.model)
+            paths = pack(words.source, words.target, words.limit, words.model, words.light)
         else:
             paths = unpack(words.source, words.target)
     except CellwiseError as error:

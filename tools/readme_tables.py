@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTION = re.compile(r"(<!-- results:([a-z0-9-]+(?:/[a-z-]+)?) -->\n)(.*?)(<!-- /results -->)", re.DOTALL)
-PENDING = "*These numbers are being measured.*"
+PENDING = "*Not measured yet.*"
 
 PAPER = {"size 13": (100.0, 300), "size 59": (100.0, 2_000), "size 201": (100.0, 13_000)}
 """Boards right in per cent, and after how many steps: Table 1 of the paper, one trial for each board."""
@@ -154,6 +154,55 @@ def laptop_arc(document: Document) -> str:
     return f"{markdown(heads, rows)}\n\n*{document['model']} model, `{document['command']}`*"
 
 
+PAPER_VISUAL = {"easy": (87.8, 1_024), "hard": (18.9, 3_072)}
+"""Drawn boards solved in per cent on 256 × 256 pixels, and after how many steps: Table 1 of the paper."""
+
+
+def visual(document: Document) -> str:
+    """One row for each case of drawn boards, with the rules that the answers obey."""
+    heads = [
+        "boards",
+        "digits",
+        "canvas",
+        "steps",
+        "solved (95 %)",
+        "paper, 256 × 256",
+        "rows, columns, boxes",
+    ]
+    heads += ["clues kept", "products", "date", "device", "command"]
+    rows = []
+    for row in document["rows"]:
+        low, high = row["board_accuracy_95"]
+        value, steps = PAPER_VISUAL.get(row["case"], (None, 0))
+        rows.append(
+            [
+                f"{row['boards']:,} {row['data']} ({row['case']})",
+                row["digits"],
+                f"{row['canvas']} × {row['canvas']}",
+                f"{row['steps']:,}",
+                f"**{percent(row['board_accuracy'])}** ({percent(low)}–{percent(high)})",
+                "–" if value is None else f"{value} % after {steps:,}",
+                ", ".join(percent(row[rule]) for rule in ("rows", "columns", "boxes")),
+                percent(row["clues"]),
+                row["precision"],
+                document["date"],
+                document["device"],
+                f"`{document['command']}`",
+            ]
+        )
+    return markdown(heads, rows)
+
+
+def visual_depths(document: Document) -> str:
+    """One row for each case: the share that is solved after ever more steps."""
+    depths = sorted({look["steps"] for row in document["rows"] for look in row["curve"]})
+    rows = []
+    for row in document["rows"]:
+        solved = {look["steps"]: percent(look["right"]) for look in row["curve"]}
+        rows.append([row["case"], *(solved.get(depth, "–") for depth in depths)])
+    return markdown(["steps", *(f"{depth:,}" for depth in depths)], rows)
+
+
 def mean_and_spread(shares: list[float]) -> str:
     """The mean with the standard deviation of a sample, which one share does not have."""
     if len(shares) == 1:
@@ -198,6 +247,10 @@ TABLES: dict[str, Callable[[Document], str]] = {
     "maze-laptop": maze_ood_runs,
     "bench-cpu": bench_cpu,
     "laptop-arc": laptop_arc,
+    "visual-sudoku-4x4": visual,
+    "visual-sudoku-4x4/depths": visual_depths,
+    "visual-sudoku-9x9": visual,
+    "visual-sudoku-9x9/depths": visual_depths,
 }
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from . import benchmarks
-from .benchmarks.preset import PairPreset, Preset
+from .benchmarks.preset import PairPreset, PicturePreset, Preset
 from .config import MOST_SEED, from_json, to_json, whole_number
 from .errors import ConfigError
-from .model import Model
+from .model import Model, load
 from .names import nearest
 from .tasks import pretrain
 from .tasks.recipe import PairRecipe
@@ -17,8 +17,10 @@ from .training import loop
 from .training.folder import holds_run, read_config
 from .training.recipe import Recipe
 from .training.settings import up_to_date
+from .visual import train as visual
+from .visual.recipe import PictureRecipe
 
-R = TypeVar("R", Recipe, PairRecipe)
+R = TypeVar("R", Recipe, PairRecipe, PictureRecipe)
 
 
 def train(
@@ -32,6 +34,7 @@ def train(
     check_every: int = 500,
     tensorboard: bool = False,
     minutes: float | int | None = None,
+    start_from: str | Path | None = None,
     **overrides: Any,
 ) -> Model:
     """Trains a preset in the folder `out`, by default `runs/PRESET`, and returns the model.
@@ -39,8 +42,11 @@ def train(
     `overrides` are fields of the preset's recipe, those of its parts with two underscores:
     `steps=300, schedule__peak=1e-3`. With `resume` an interrupted run goes on; recipe and seed are the run's
     own unless given. Without a seed a new run takes 0. After `minutes` a run saves and stops, to be resumed.
+    A run on pictures can `start_from` the weights of a model that has learnt on others.
     """
     found = find_preset(preset)
+    if start_from is not None:
+        _check_start(found, resume)
     folder = Path(out) if out is not None else Path("runs") / preset
     base = found.recipe
     if resume and holds_run(folder):
@@ -55,8 +61,12 @@ def train(
         "check_every": whole_number("The interval to check", check_every, 1),
         "minutes": minutes,
         "tensorboard": tensorboard,
-        "command": _command(preset, seed, overrides),
+        "command": _command(preset, seed, overrides, start_from),
     }
+    if isinstance(found, PicturePreset):
+        assert isinstance(base, PictureRecipe)
+        source = None if start_from is None else load(start_from)
+        return visual.train(found.job(changed(base, overrides), seed, source), folder, **how)
     if isinstance(found, PairPreset):
         assert isinstance(base, PairRecipe)
         return pretrain.train(found.job(changed(base, overrides), seed), folder, **how)
@@ -64,7 +74,16 @@ def train(
     return loop.train(found.job(changed(base, overrides), seed), folder, **how)
 
 
-def find_preset(name: str) -> Preset | PairPreset:
+def _check_start(preset: Preset | PairPreset | PicturePreset, resume: bool) -> None:
+    if not isinstance(preset, PicturePreset):
+        raise ConfigError(
+            f"{preset.name} begins with random weights; only presets of visual-sudoku can start from a model."
+        )
+    if resume:
+        raise ConfigError("A run that is resumed has weights of its own; leave out --start-from or --resume.")
+
+
+def find_preset(name: str) -> Preset | PairPreset | PicturePreset:
     """The preset of this name."""
     if name not in list(benchmarks.PRESETS):
         raise ConfigError(nearest("preset", str(name), benchmarks.PRESETS))
@@ -85,7 +104,7 @@ def changed(recipe: R, overrides: dict[str, Any]) -> R:
     return from_json(type(recipe), fields, "The recipe")
 
 
-def recipe_fields(recipe: Recipe | PairRecipe) -> Iterator[tuple[str, Any]]:
+def recipe_fields(recipe: Recipe | PairRecipe | PictureRecipe) -> Iterator[tuple[str, Any]]:
     """Every number and choice of a recipe by the name that `train` takes."""
     yield from _leaves(to_json(recipe), "")
 
@@ -98,8 +117,9 @@ def _leaves(fields: dict[str, Any], before: str) -> Iterator[tuple[str, Any]]:
             yield before + name, value
 
 
-def _command(preset: str, seed: int, overrides: dict[str, Any]) -> str:
+def _command(preset: str, seed: int, overrides: dict[str, Any], start_from: str | Path | None) -> str:
     words = ["cellwise", "train", preset, "--seed", str(seed)]
+    words += [] if start_from is None else ["--start-from", str(start_from)]
     for name, value in overrides.items():
         several = value if isinstance(value, tuple | list) else (value,)
         words += [f"--recipe.{name.replace('__', '.')}", *map(str, several)]

@@ -1,7 +1,8 @@
 """The benchmarks: what can be trained (`PRESETS`) and what can be measured (`BENCHMARKS`), by name."""
 
-from . import arc, maze_hard, maze_ood, sudoku_extreme, sudoku_ood
-from .preset import Benchmark, PairPreset, Preset, TaskBenchmark
+from . import arc, maze_hard, maze_ood, sudoku_extreme, sudoku_ood, visual_sudoku
+from .preset import Benchmark, PairPreset, PicturePreset, Preset, TaskBenchmark
+from .visual_protocol import PICTURE_BENCHMARKS
 
 BOARD_PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -23,7 +24,12 @@ BOARD_PRESETS: dict[str, Preset] = {
 PAIR_PRESETS: dict[str, PairPreset] = {
     preset.name: preset for preset in (arc.ARC, arc.ARC_PAPER, arc.ARC_SMALL)
 }
-PRESETS: dict[str, Preset | PairPreset] = {**BOARD_PRESETS, **PAIR_PRESETS}
+PICTURE_PRESETS: dict[str, PicturePreset] = {preset.name: preset for preset in visual_sudoku.PRESETS}
+PRESETS: dict[str, Preset | PairPreset | PicturePreset] = {
+    **BOARD_PRESETS,
+    **PAIR_PRESETS,
+    **PICTURE_PRESETS,
+}
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK for module in (maze_ood, maze_hard, sudoku_ood, sudoku_extreme)
@@ -31,3 +37,18 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 TASK_BENCHMARKS: dict[str, TaskBenchmark] = {benchmark.name: benchmark for benchmark in arc.BENCHMARKS}
 """What is measured by learning tasks."""
+
+__all__ = [
+    "BENCHMARKS",
+    "BOARD_PRESETS",
+    "PAIR_PRESETS",
+    "PICTURE_BENCHMARKS",
+    "PICTURE_PRESETS",
+    "PRESETS",
+    "TASK_BENCHMARKS",
+    "Benchmark",
+    "PairPreset",
+    "PicturePreset",
+    "Preset",
+    "TaskBenchmark",
+]

@@ -8,14 +8,18 @@ import numpy as np
 from jaxtyping import Float32
 
 from ..automaton.layout import Automaton
-from ..model import Pace, Puzzle
+from ..model import Model, Pace, Puzzle
 from ..puzzles.arc import Known
 from ..puzzles.arc_pairs import Pairs
 from ..puzzles.board import Boards
+from ..puzzles.digits import Digits
+from ..puzzles.visual_sudoku import VisualSet
 from ..tasks.job import PairCheck, PairJob
 from ..tasks.recipe import PairRecipe
 from ..training.job import Check, Job
 from ..training.recipe import Recipe
+from ..visual.job import PictureCheck, PictureJob
+from ..visual.recipe import PictureRecipe
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,38 @@ class PairPreset:
             pairs=pairs,
             checks=self.checks(),
             provenance=provenance,
+        )
+
+
+@dataclass(frozen=True)
+class PicturePreset:
+    """The same for pictures of Sudokus; the layout of the automaton says how large they are."""
+
+    name: str
+    about: str
+    puzzle: Puzzle
+    automaton: Automaton
+    recipe: PictureRecipe
+    data: Callable[[], tuple[VisualSet, Digits, dict[str, Any]]]
+    """The training boards, the digits to draw them with, and where both come from."""
+    checks: Callable[[], tuple[PictureCheck, ...]]
+    """What is solved from time to time during training."""
+    pace: Pace
+
+    def job(self, recipe: PictureRecipe, seed: int, source: Model | None = None) -> PictureJob:
+        """This preset with its data at hand; a run of it begins with the weights of `source`, if given."""
+        boards, digits, provenance = self.data()
+        return PictureJob(
+            name=self.name,
+            automaton=self.automaton,
+            recipe=recipe,
+            seed=seed,
+            boards=boards,
+            digits=digits,
+            checks=self.checks(),
+            provenance=provenance,
+            pace=self.pace,
+            source=source,
         )
 
 

@@ -12,7 +12,7 @@ import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ..benchmarks import BENCHMARKS, TASK_BENCHMARKS
+from ..benchmarks import BENCHMARKS, PICTURE_BENCHMARKS, TASK_BENCHMARKS
 from ..benchmarks.preset import Benchmark, Case
 from ..config import whole_number
 from ..errors import ConfigError
@@ -26,7 +26,7 @@ from ..thinking import outcomes
 from ..thinking.pruning import Pruning
 from ..thinking.schedule import PAPER, RELEASED, Schedule
 from ..thinking.think import Rest
-from . import eval_tasks
+from . import eval_pictures, eval_tasks
 from .arguments import option
 from .console import Console
 
@@ -39,7 +39,9 @@ _SOLVED = {
     "directed-maze": "mazes with a start and a goal",
     "sudoku": "Sudokus",
     "arc": "ARC tasks",
+    "visual-sudoku": "drawn Sudokus",
 }
+_ALL = [*BENCHMARKS, *TASK_BENCHMARKS, *PICTURE_BENCHMARKS]
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,16 @@ class Eval:
             _list_benchmarks()
             return 0
         if self.benchmark is None:
-            raise ConfigError(f"Name a benchmark to measure: {', '.join([*BENCHMARKS, *TASK_BENCHMARKS])}.")
+            raise ConfigError(f"Name a benchmark to measure: {', '.join(_ALL)}.")
         if self.benchmark in TASK_BENCHMARKS:
             folders = list(chain.from_iterable(self.guesses))
             return eval_tasks.run(
                 self.benchmark, self.model, folders, self.limit, self.seed, self.out, self.as_json
             )
+        if self.benchmark in PICTURE_BENCHMARKS:
+            return self._pictures(self.benchmark)
         if self.benchmark not in BENCHMARKS:
-            raise ConfigError(nearest("benchmark", self.benchmark, [*BENCHMARKS, *TASK_BENCHMARKS]))
+            raise ConfigError(nearest("benchmark", self.benchmark, _ALL))
         benchmark = BENCHMARKS[self.benchmark]
         cases = self._cases(benchmark)
         model = load(self.model or benchmark.model)
@@ -139,6 +143,36 @@ class Eval:
                 console.print(_notes(row), end="", soft_wrap=True, highlight=False)
             console.print(f"Written to {out}.", soft_wrap=True)
         return 0
+
+    def _pictures(self, name: str) -> int:
+        """Measures on drawn boards, about each of which there is a single thought."""
+        others = {
+            "--size": bool(self.size),
+            f"--trials {self.trials}": self.trials != 1,
+            "--noise": self.noise is not None,
+            "--kicks": self.kicks is not None,
+            "--rest": self.rest,
+            f"--prune {self.prune}": self.prune != 1,
+            "--until-verified": self.until_verified,
+            "--per-board": self.per_board,
+            "--guesses": bool(self.guesses),
+        }
+        for told, given in others.items():
+            if given:
+                raise ConfigError(f"{name} is thought about once, to the end; leave out {told}.")
+        return eval_pictures.run(
+            name,
+            self.model,
+            list(chain.from_iterable(self.case)),
+            self.steps,
+            tuple(chain.from_iterable(self.depths)),
+            self.limit,
+            self.seed,
+            self.precision,
+            self.out,
+            not self.no_outcomes,
+            self.as_json,
+        )
 
     def _cases(self, benchmark: Benchmark) -> tuple[Case, ...]:
         sizes, names = list(chain.from_iterable(self.size)), list(chain.from_iterable(self.case))
@@ -248,6 +282,9 @@ def _list_benchmarks() -> None:
     for benchmark in BENCHMARKS.values():
         for case in (*benchmark.cases, *benchmark.more):
             view.add_row(benchmark.name, case.name, f"{case.count:,}", f"{case.steps:,}", case.source)
+    for drawn in PICTURE_BENCHMARKS.values():
+        for shown in (*drawn.cases, *drawn.more):
+            view.add_row(drawn.name, shown.name, f"{shown.count:,}", f"{shown.steps:,}", shown.about)
     for benchmark in TASK_BENCHMARKS.values():
         view.add_row(benchmark.name, "", "", "", benchmark.about)
     console = Console()

@@ -31,6 +31,7 @@ from ..version import __version__
 from .arguments import option, seconds
 from .console import Console
 from .solve_arc import Arc
+from .solve_pictures import VisualSudoku
 
 _MAX_BYTES = 16 * 2**20
 _PICTURES = (".png", ".gif", ".bmp", ".jpg", ".jpeg", ".ppm", ".webp")
@@ -303,16 +304,19 @@ class Sudoku(_Thinking):
         return self._solve(model, board)
 
 
-COMMANDS = {"maze": Maze, "sudoku": Sudoku, "arc": Arc}
+COMMANDS = {"maze": Maze, "sudoku": Sudoku, "visual-sudoku": VisualSudoku, "arc": Arc}
 
 Solve = (
     Annotated[Maze, tyro.conf.subcommand("maze")]
     | Annotated[Sudoku, tyro.conf.subcommand("sudoku")]
     | Annotated[Arc, tyro.conf.subcommand("arc")]
+    | Annotated[VisualSudoku, tyro.conf.subcommand("visual-sudoku")]
 )
 
 
 def _refuse_tasks(model: Model) -> None:
+    if model.puzzle == "visual-sudoku":
+        raise ConfigError(f"{model.name} solves pictures; hand it one by `cellwise solve visual-sudoku`.")
     if model.puzzle == "arc":
         raise ConfigError(f"{model.name} learns ARC tasks; hand them to it by `cellwise adapt`.")
 

@@ -19,18 +19,19 @@ from ..errors import ConfigError
 from ..tasks.recipe import PairRecipe
 from ..training.interrupt import Stopped
 from ..training.recipe import Recipe
+from ..visual.recipe import PictureRecipe
 from .arguments import option
 from .console import Console
 
 
-def _changes(kind: type, other: type | None = None) -> type:
-    """The dataclass `kind` with every field optional, and with those that only `other` has.
+def _changes(kind: type, *others: type) -> type:
+    """The dataclass `kind` with every field optional, and with those that only `others` have.
 
     None keeps what the preset has.
     """
     hints, about = typing.get_type_hints(kind), _descriptions(kind)
     known = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only)  # What it inherits comes last.
-    if other is not None:
+    for other in others:
         names = {field.name for field in known}
         known += [field for field in dataclasses.fields(other) if field.name not in names]
         hints, about = typing.get_type_hints(other) | hints, _descriptions(other) | about
@@ -75,7 +76,7 @@ def _metavar(hint: Any) -> str:
     return {int: "INT", float: "FLOAT", bool: "True|False"}[hint]
 
 
-RecipeChanges = _changes(Recipe, PairRecipe)
+RecipeChanges = _changes(Recipe, PairRecipe, PictureRecipe)
 NO_CHANGES = RecipeChanges()
 
 
@@ -106,6 +107,8 @@ class Train:
     """Iterations between two checks on boards that are not trained on."""
     minutes: Annotated[float | None, option("FLOAT", "to the end")] = None
     """Save and stop after so many minutes; --resume goes on."""
+    start_from: Annotated[str | None, option("MODEL", "random weights")] = None
+    """The model whose weights a run on pictures begins with: a name or a folder."""
     tensorboard: bool = False
     """Also write TensorBoard files into DIR/tensorboard."""
     recipe: RecipeChanges = NO_CHANGES  # type: ignore[valid-type]
@@ -129,6 +132,7 @@ class Train:
                 check_every=self.check_every,
                 tensorboard=self.tensorboard,
                 **({} if self.minutes is None else {"minutes": self.minutes}),
+                **({} if self.start_from is None else {"start_from": self.start_from}),
                 **dict(_given(self.recipe)),
             )
         except Stopped as stopped:

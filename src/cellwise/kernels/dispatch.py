@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool
 
-from . import attention, bits, compact, precision, reference, resident, streamed
+from . import attention, bits, compact, precision, reference, resident, sobel, streamed
 from .bits import Keys, Rate, Step
 from .noise import Noise, kicks
 from .precision import Precision
@@ -211,6 +211,21 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class Sobel(Reference):
+    """Every cell of rules that see slopes, by products of whole matrices; `form` is how it finds slopes."""
+
+    name: str = "sobel"
+    form: sobel.Form = "pad"
+    bf16: ClassVar = True
+
+    def step(
+        self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
+    ) -> State:
+        """One step of every cell."""
+        return sobel.step(spec, weights, state, fired(plan, keys, step, rate), self.form)
+
+
+@dataclass(frozen=True)
 class Streamed:
     """Every cell of rules with attention on a Hopper GPU, all steps of a rollout in one launch.
 
@@ -308,6 +323,7 @@ def verdicts(spec: StepSpec) -> list[Verdict]:
         "compact": compact_refusal,
         "streamed": streamed_refusal,
         "attention": attention_refusal,
+        "sobel": sobel.refusal,
     }
     return [Verdict(name, refusal(spec)) for name, refusal in refusals.items()] + [Verdict("reference", None)]
 
@@ -319,6 +335,7 @@ def runnable(spec: StepSpec, free: int) -> list[Path]:
         "compact": Compact(max(free, 1)),
         "streamed": Streamed(),
         "attention": Attention(),
+        "sobel": Sobel(),
         "reference": Reference(),
     }
     return [made[verdict.path] for verdict in verdicts(spec) if verdict.reason is None]

@@ -28,7 +28,7 @@ def step(
 
 def perceive(spec: StepSpec, weights: Weights, state: State) -> Float32[jax.Array, "b h w z"]:
     """What every cell perceives, projected after the neighbours are gathered; kernels have no projection."""
-    if spec.perception == "kernels":
+    if spec.perception != "attention":
         return reference.perceive(spec, weights, state)
     b, h, w, c = state.shape
     around = reference.neighbours(reference.pad(spec, state, beyond_edge(spec, weights)))

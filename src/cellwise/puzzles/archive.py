@@ -6,9 +6,7 @@ and the remedy. Each reader also checks what the labels claim: a Sudoku answer i
 clues, a maze answer is one simple path between its two endpoints.
 """
 
-import contextlib
 import csv
-import gzip
 import io
 import itertools
 import math
@@ -25,7 +23,7 @@ from jaxtyping import Bool, Float32, Int32, Int64, Shaped, UInt8
 from ..files import written_atomically
 from . import sudoku
 from .board import Boards
-from .decoding import decoding, member, refuse
+from .decoding import decoding, member, plain, refuse
 from .maze import EMPTY, PATH, START, WALL, has_ring
 from .maze_path import count_neighbours
 
@@ -47,19 +45,6 @@ _NPY_HEADER = re.compile(
 
 
 # ---- tables ----------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _plain(path: Path) -> Iterator[io.BufferedIOBase]:
-    """The file's bytes, unpacked if they are gzip, whatever the file is called."""
-    with path.open("rb") as raw:
-        packed = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        if packed:
-            with gzip.open(raw) as unpacked:
-                yield unpacked
-        else:
-            yield raw
 
 
 def _lines(
@@ -159,7 +144,7 @@ def _sudoku(questions: list[str], answers: list[str], name: str | Path) -> Board
 
 def sudoku_blocks(path: Path, keep: Bool[np.ndarray, " rows"] | None = None) -> Iterator[Boards]:
     """The boards of a CSV file with `question` and `answer`, in blocks; ranked by `rating` if it has one."""
-    with decoding(path), _plain(path) as file:
+    with decoding(path), plain(path) as file:
         for block in _table(file, path, ("question", "answer", "rating?"), keep=keep):
             questions, answers, ratings = (list(column) for column in zip(*block, strict=True))
             boards = _sudoku(questions, answers, path)
@@ -273,7 +258,7 @@ def read_maze_hard(path: Path, limit: int | None = None) -> Boards:
     alphabet = " o#SG"
 
     def blocks() -> Iterator[Boards]:
-        with decoding(path), _plain(path) as file:
+        with decoding(path), plain(path) as file:
             for block in _table(file, path, ("question", "answer")):
                 questions, answers = (
                     _characters(list(texts), alphabet, 30, path) for texts in zip(*block, strict=True)
@@ -301,7 +286,7 @@ def read_maze_ood(path: Path, size: int) -> Boards:
         "solutions.npy": ((side, side), _solved),
     }
     found: dict[str, np.ndarray] = {}
-    with decoding(path), _plain(path) as stream, tarfile.open(fileobj=stream, mode="r|") as bundle:
+    with decoding(path), plain(path) as stream, tarfile.open(fileobj=stream, mode="r|") as bundle:
         for entry in bundle:
             name = entry.name.rpartition("/")[2]
             if entry.size > _MEMBER_LIMIT:

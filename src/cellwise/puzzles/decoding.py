@@ -4,6 +4,7 @@ import contextlib
 import csv
 import errno
 import gzip
+import io
 import lzma
 import struct
 import tarfile
@@ -46,6 +47,19 @@ def decoding(path: Path) -> Iterator[None]:
             if error.errno == errno.EINVAL:  # zipfile: a place before the beginning
                 refuse(path, "is damaged or of another kind (it points outside itself)")
             raise
+
+
+@contextlib.contextmanager
+def plain(path: Path) -> Iterator[io.BufferedIOBase]:
+    """The file's bytes, unpacked if they are gzip, whatever the file is called."""
+    with path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        if packed:
+            with gzip.open(raw) as unpacked:
+                yield unpacked
+        else:
+            yield raw
 
 
 def member(bundle: zipfile.ZipFile, name: str, path: Path, limit: int) -> bytes:

@@ -1,23 +1,15 @@
 """Mazes as pictures: dark walls, light ways, two coloured endpoints, every cell an equal square of pixels."""
 
-import io
 import os
-import warnings
 
 import numpy as np
 from jaxtyping import Int16, Int64, UInt8
-from PIL import Image
 
 from ..errors import PuzzleError
-from ..files import read_bytes
 from .maze import EMPTY, GOAL, START, WALL, Vocabulary, refuse_large, translate
 from .maze_path import count_neighbours
+from .pixels import read_pixels
 
-MAX_PIXELS = 4096 * 4096
-"""A larger picture is refused before it is decoded."""
-
-_MAX_BYTES = 64 * 1024 * 1024
-_FORMATS = ("PNG", "GIF", "BMP", "JPEG", "PPM", "WEBP")
 _COLOURED = 96  # Least difference between the strongest and the weakest of red, green and blue.
 _LIGHT = 128  # Least mean of the three.
 
@@ -31,7 +23,7 @@ def read_picture(
     cut off. Whether the maze can be solved is for `check` to say.
     """
     name = os.fspath(path)
-    pixels = _decode(read_bytes(path, _MAX_BYTES), name).astype(np.int16)
+    pixels = read_pixels(path, "scale it down without smoothing, to one pixel a cell").astype(np.int16)
     coloured = np.ptp(pixels, axis=2) >= _COLOURED
     kinds = np.where(coloured, START, np.where(pixels.mean(axis=2) >= _LIGHT, EMPTY, WALL)).astype(np.uint8)
     kinds, pixels = _without_margin(kinds, pixels)
@@ -52,30 +44,6 @@ def read_picture(
     red, green, _ = pixels[::side, ::side][ends].T
     grid[ends] = np.where(green - red == max(green - red), START, GOAL)
     return translate(grid, vocabulary)
-
-
-def _decode(data: bytes, name: str) -> UInt8[np.ndarray, "h w 3"]:
-    """The pixels over a white ground; the number of pixels is checked before they are decoded."""
-    too_large = PuzzleError(
-        f"{name} has more than {MAX_PIXELS:,} pixels; scale it down without smoothing, to one pixel a cell."
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-                if image.width * image.height > MAX_PIXELS:
-                    raise too_large
-                opaque = Image.new("RGBA", image.size, "white")
-                opaque.alpha_composite(image.convert("RGBA"))
-        except Image.DecompressionBombError:
-            raise too_large from None
-        except PuzzleError:
-            raise
-        except Exception as error:  # A damaged file makes a decoder raise anything.
-            raise PuzzleError(
-                f"{name} is not a picture that can be read; save it as PNG and try again."
-            ) from error
-    return np.asarray(opaque.convert("RGB"))
 
 
 def _without_margin(

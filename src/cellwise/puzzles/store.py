@@ -33,6 +33,7 @@ from .arc import Known
 from .arc_pairs import Pairs
 from .board import Boards
 from .catalog import Dataset, File, Split
+from .digits import Digits
 from .download import discard, download
 from .recipe import Recipe
 
@@ -161,7 +162,7 @@ def load(
     """The first `limit` boards of a split; with `training`, only if a model may learn from them."""
     boards = _load(name, split, size, limit, training)
     if not isinstance(boards, Boards):
-        raise ConfigError(f"{name} holds tasks and no boards; see `cellwise data list` for others.")
+        raise ConfigError(f"{name} holds no boards; see `cellwise data list` for others.")
     return boards
 
 
@@ -179,6 +180,14 @@ def load_tasks(name: str, split: str, limit: int | None = None, training: bool =
     if not isinstance(tasks, list):
         raise ConfigError(f"{name} holds no tasks; see `cellwise data list` for others.")
     return tasks
+
+
+def load_digits(name: str, split: str, limit: int | None = None, training: bool = False) -> Digits:
+    """The first `limit` handwritten digits of a split."""
+    digits = _load(name, split, None, limit, training)
+    if not isinstance(digits, Digits):
+        raise ConfigError(f"{name} holds no handwritten digits; see `cellwise data list` for others.")
+    return digits
 
 
 def _load(name: str, split: str, size: int | None, limit: int | None, training: bool) -> Any:
@@ -318,6 +327,9 @@ def _stored(dataset: Dataset, part: Split, size: int | None) -> tuple[Path, dict
             raise ConfigError(f"{dataset.name} {part.name} is here in several sizes; name one of {sizes}.")
     else:
         names = [name for name in (part.file, f"{part.file}.gz") if name in here]
+        for file in part.beside:
+            if not any(_has_size(folder / n, here[n]) for n in (file, f"{file}.gz") if n in here):
+                names = []
     if not names:
         what = " ".join(str(word) for word in (dataset.name, part.name, size) if word is not None)
         raise DataError(f"{what} is not on this machine; {_how_to_get(dataset, part.name, size)}.")

@@ -5,12 +5,13 @@ import io
 import itertools
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float32, Int32, UInt8
+from jaxtyping import Float32, Int32, Int64, UInt8
 from PIL import Image
 
 from ..errors import ConfigError
@@ -82,9 +83,9 @@ def save(
     check_format(path)
     match Path(path).suffix.lower():
         case ".gif":
-            _save_gif(path, trace, clues)
+            write_gif(path, partial(_drawn, trace, clues), len(trace.steps))
         case ".mp4":
-            _save_mp4(path, trace, clues)
+            write_mp4(path, partial(_drawn, trace, clues))
         case ".png":
             save_picture(picture(trace.grid[-1], trace.confidence[-1], clues), path)
         case _:
@@ -103,16 +104,25 @@ def _drawn(
     trace: Trace, clues: UInt8[np.ndarray, "9 9"] | None, most: int, side: int
 ) -> list[UInt8[np.ndarray, "height width 3"]]:
     """All frames, or about `most` in equal distances with the first and the last, `side` pixels wide."""
-    count, scale = len(trace.steps), max(1, side // max(trace.grid.shape[1:]))
-    chosen = np.unique(np.rint(np.linspace(0, count - 1, min(count, most))).astype(int))
+    scale = max(1, side // max(trace.grid.shape[1:]))
+    chosen = evenly(len(trace.steps), most)
     return [np.asarray(picture(trace.grid[i], trace.confidence[i], clues, scale)) for i in chosen]
 
 
-def _save_gif(path: str | os.PathLike[str], trace: Trace, clues: UInt8[np.ndarray, "9 9"] | None) -> None:
-    """As many frames as fit into a small file."""
-    most = min(len(trace.steps), _GIF_FRAMES)
-    while len(film := _gif(_drawn(trace, clues, most, _GIF_SIDE))) > _GIF_BYTES and most > 2:
-        most = max(2, min(most - 1, most * _GIF_BYTES // len(film)))
+def evenly(count: int, most: int) -> Int64[np.ndarray, " n"]:
+    """All of `count` places, or about `most` in equal distances with the first and the last."""
+    return np.unique(np.rint(np.linspace(0, count - 1, min(count, most))).astype(int))
+
+
+Draw = Callable[[int, int], list[UInt8[np.ndarray, "height width 3"]]]
+"""From the most frames and about how many pixels they should be wide to the frames of a film."""
+
+
+def write_gif(path: str | os.PathLike[str], draw: Draw, count: int, most_bytes: int = _GIF_BYTES) -> None:
+    """As many of `count` frames as fit into a small file; together they must have fewer than 256 colours."""
+    most = min(count, _GIF_FRAMES)
+    while len(film := _gif(draw(most, _GIF_SIDE))) > most_bytes and most > 2:
+        most = max(2, min(most - 1, most * most_bytes // len(film)))
     write_bytes(path, film)
 
 
@@ -152,8 +162,9 @@ def _gif(drawn: list[UInt8[np.ndarray, "height width 3"]]) -> bytes:
     return film.getvalue()
 
 
-def _save_mp4(path: str | os.PathLike[str], trace: Trace, clues: UInt8[np.ndarray, "9 9"] | None) -> None:
-    drawn = _drawn(trace, clues, _FILM_FRAMES, _FILM_SIDE)
+def write_mp4(path: str | os.PathLike[str], draw: Draw) -> None:
+    """The frames as H.264."""
+    drawn = draw(_FILM_FRAMES, _FILM_SIDE)
     height, width = drawn[0].shape[:2]
     with written_atomically(path) as temporary:
         film = _encoder().write_frames(

@@ -109,6 +109,18 @@ class RunFolder:
             raise RunError(f"No checkpoint in {self.checkpoints} is whole; train again in another folder.")
         return None, []
 
+    def whole(self, identity: str) -> list[Checkpoint]:
+        """All checkpoints of run `identity` that are whole, newest first."""
+        found = []
+        for _, path in reversed(self.checkpoint_files()):
+            with contextlib.suppress(_DamagedError):
+                found.append(_read(path, identity))
+        return found
+
+    def drop_after(self, step: int) -> None:
+        """Removes the checkpoints of later iterations."""
+        self._remove([path for number, path in self.checkpoint_files() if number > step])
+
     def append(self, record: dict[str, Any]) -> None:
         """Adds a line to the metrics; on a full disk nothing of it stays."""
         rest = memoryview((json.dumps(record, allow_nan=False) + "\n").encode())

@@ -21,13 +21,21 @@ from ..kernels.precision import products
 from ..model import Model
 from . import folder as folders
 from .curves import Curves, summary_writer
-from .folder import Checkpoint, RunFolder
+from .folder import Checkpoint, RunFolder, Tensors
 from .interrupt import Stopped, deferred
 from .progress import Display, say
 from .settings import first_difference, identity, moved, up_to_date
 from .tensors import first_infinite, from_tensors, to_tensors
 
 Record = dict[str, Any]
+
+
+class SpoiltError(Exception):
+    """The run has come to a state from which there is no point in going on."""
+
+    def __init__(self, problem: str, step: int) -> None:
+        super().__init__(problem)
+        self.problem, self.step = problem, step
 
 
 class Session(ABC):
@@ -64,6 +72,21 @@ class Session(ABC):
     def more(self) -> Record:
         """What a record of this kind of run says besides."""
         return {}
+
+    def trouble(self, report: Any) -> str | None:
+        """What is wrong with an iteration, if anything."""
+        for name in ("loss", "gradient"):
+            if not math.isfinite(getattr(report, name)):
+                return f"the {name} is {getattr(report, name)}"
+        return None
+
+    def recover(self, problem: str, step: int) -> None:
+        """Brings the run back to where all was well, or ends it, which is all that most runs can do."""
+        self._give_up(problem, step)
+
+    def restored(self, tensors: Tensors) -> Any | None:
+        """The state with these arrays; None if they belong to something else."""
+        return from_tensors(jax.eval_shape(self.first), tensors)
 
     def averaged(self) -> dict[str, Float32[np.ndarray, "..."]]:
         """The arrays of the model, fixed ones included."""
@@ -103,12 +126,15 @@ class Session(ABC):
                     if compiling and not self._due(log_every) and not late:
                         self._measure_anew()
                     compiling = False
-                    if self._due(log_every) or late:
-                        self._log()
-                    if self._due(check_every) and not late:
-                        self._check()
-                    if self._due(save_every) or wish.signal or late:
-                        self._save()
+                    try:
+                        if self._due(log_every) or late:
+                            self._log()
+                        if self._due(check_every) and not late:
+                            self._check()
+                        if self._due(save_every) or wish.signal or late:
+                            self._save()
+                    except SpoiltError as spoilt:
+                        self.recover(spoilt.problem, spoilt.step)
                     if late:  # What is learnt is safe before it is looked at.
                         self._check()
                     if wish.signal and self.step < total:
@@ -131,7 +157,7 @@ class Session(ABC):
         if checkpoint is None:
             return self.first()
         self.step, self.seconds_before = checkpoint.step, checkpoint.seconds
-        state = from_tensors(jax.eval_shape(self.first), checkpoint.tensors)
+        state = self.restored(checkpoint.tensors)
         if state is None:
             raise RunError(
                 f"{self.files.path} was made by another version of cellwise; train again in another folder."
@@ -163,7 +189,7 @@ class Session(ABC):
             self._look()
         tensors = to_tensors(self.state)
         if name := first_infinite(tensors):
-            self._give_up(f"{name} is not finite", self.step)
+            raise SpoiltError(f"{name} is not finite", self.step)
         self.files.save(Checkpoint(self.step, self._seconds(), identity(self.config), tensors))
         self.files.replace_model(self.model().save)
         self._measure_anew()
@@ -173,9 +199,8 @@ class Session(ABC):
         reports = jax.device_get(self.reports)
         self.reports.clear()
         for step, report in enumerate(reports, self.step - len(reports) + 1):
-            for name in ("loss", "gradient"):
-                if not math.isfinite(getattr(report, name)):
-                    self._give_up(f"the {name} is {getattr(report, name)}", step)
+            if problem := self.trouble(report):
+                raise SpoiltError(problem, step)
         return reports[-1]
 
     def _give_up(self, problem: str, step: int) -> NoReturn:
