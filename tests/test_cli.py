@@ -41,7 +41,7 @@ def test_the_version(capsys):
         (
             ["xyz"],
             "There is no command 'xyz'; choose one of: "
-            "solve, play, train, adapt, eval, bench, flops, export, data, info.",
+            "solve, play, train, adapt, eval, bench, flops, study, report, export, data, info.",
         ),
         (["eval", "maze"], "There is no benchmark 'maze'; did you mean maze-ood or maze-hard?"),
         (

@@ -22,6 +22,8 @@ COMMANDS = {
     "eval": ("eval", "Eval", "Measure a model on a benchmark"),
     "bench": ("bench", "Bench", "Measure how fast it is here, every way to run a rule side by side"),
     "flops": ("flops", "Flops", "Count parameters and operations, beside the paper's table"),
+    "study": ("study", "Study", "Measure the paper's claims again, one by one"),
+    "report": ("report", "Report", "Write a page with the paper and ours side by side"),
     "export": ("export", "Export", "Write a model as a page for any host, or as an ONNX file"),
     "data": ("data", "Data", "Fetch, make, list and verify datasets"),
     "info": ("info", "Info", "Show versions, devices, models and which code path runs them"),
