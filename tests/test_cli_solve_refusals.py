@@ -26,7 +26,7 @@ def test_every_command_is_listed_and_explains_itself(capsys):
 REFUSALS = {
     ("--save", "a.txt"): (
         ConfigError,
-        "Cannot tell from the name a.txt what to save; let it end in .gif, .mp4, .json or .png.",
+        "Cannot tell from the name a.txt what to save; let it end in .gif, .mp4, .json, .png, .svg or .pdf.",
     ),
     ("--watch", "--trials", 2): (ConfigError, "--watch shows a single trial; leave out --trials 2."),
     ("--save", "a.gif", "--trials", 3): (

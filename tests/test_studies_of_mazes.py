@@ -7,12 +7,14 @@ import pytest
 
 import cellwise
 from cellwise import studies
-from cellwise.puzzles.maze import PATH
+from cellwise.errors import ModelError
+from cellwise.puzzles.maze import PATH, WALL
 from cellwise.puzzles.maze_filling import fill_dead_ends
 from cellwise.puzzles.maze_generator import generate
-from cellwise.studies import exact_algorithm, packed
+from cellwise.studies import backtracking, exact_algorithm, figure, packed, trial_and_error
 from cellwise.studies.run import run
 from cellwise.studies.study import Result
+from solving import untrained
 
 
 @pytest.fixture
@@ -49,11 +51,11 @@ def test_costs_that_were_not_counted_are_said_to_be_so():
 def test_answers_are_compared_with_the_path_and_with_filling(measured):
     study = studies.find("exact-algorithm")
     kinds = exact_algorithm.kinds(9, 6)
-    chosen = (kinds[0], kinds[-1], exact_algorithm.Kind("wide, 5 × 13", 5, 13, 3))
+    chosen = (kinds[0], kinds[-1])
     result = measured(study, replace(study.quick, kinds=chosen))
-    known, braided, wide = (row for row in (one.row for one in result.done))
+    known, braided = (one.row for one in result.done)
     assert known["right"] == known["shortest"] == known["filled"] == 6 and known["loops"] == 0
-    assert known["cells_as_path"] == known["cells_as_filled"] == 1 and wide["right"] == 3
+    assert known["cells_as_path"] == known["cells_as_filled"] == 1
     # The same thoughts one by one, by the public door.
     mazes = generate(9, 6, 2, braid=1.0)
     thought = cellwise.load("maze-ood").trace(mazes.inputs[0], chosen[1].steps, every=chosen[1].steps)
@@ -67,7 +69,7 @@ def test_answers_are_compared_with_the_path_and_with_filling(measured):
     assert braided["left_but_not_said"] <= 1 and left > (mazes.target == PATH).sum()
     notes = [one.note for one in study.compare(result)]
     assert notes[0] == "6 are what filling dead ends leaves"
-    assert [one.paper for one in study.compare(result)] == ["100.0 %", None, None]
+    assert [one.paper for one in study.compare(result)] == ["100.0 %", None]
 
 
 def test_an_unmeasured_kind_is_said_to_be_so():
@@ -80,3 +82,75 @@ def test_an_unmeasured_kind_is_said_to_be_so():
         "size 201, 201 × 201",
         "size 401, 401 × 401",
     ]
+
+
+def test_waves_are_told_from_other_orders(measured):
+    study = studies.find("backtracking")
+    result = measured(study, replace(study.quick, size=13, mazes=2, steps=120))
+    for row in (one.row for one in result.done):
+        assert row["right"] and row["curve"]["astray"][-1] == 0
+        assert row["curve"]["on_path"][-1] == row["path_cells"]
+        assert 0.5 < row["rank_correlation"] <= 1 and 0 < row["settled"] < 120
+    assert "strip" in result.done[0].row and "strip" not in result.done[1].row
+    assert [one.ours for one in study.compare(result)][1] == "0 in 2 mazes"
+
+
+def test_rounds_are_those_of_filling_by_hand():
+    maze = cellwise.puzzles.parse_maze("########\n#S...G.#\n#.####.#\n#..##..#\n########")
+    rounds = backtracking.closing_rounds(maze)
+    assert rounds[1:4].tolist() == [
+        [0, 0, 0, 0, 0, 0, 4, 0],
+        [0, 3, 0, 0, 0, 0, 3, 0],
+        [0, 2, 1, 0, 0, 1, 2, 0],
+    ]
+    np.testing.assert_array_equal(fill_dead_ends(maze[None])[0], (rounds == 0) & (maze != WALL))
+
+
+def test_rank_correlation_is_spearmans():
+    one, other = np.array([1, 2, 2, 4]), np.array([30, 20, 10, 40])
+    # Ranks 1, 2.5, 2.5, 4 and 3, 2, 1, 4, by hand.
+    assert backtracking.rank_correlation(one, other) == pytest.approx(1.5 / (4.5 * 5.0) ** 0.5)
+    assert backtracking.rank_correlation(one, -one) == pytest.approx(-1.0)
+
+
+def test_rebounds_of_clashes():
+    assert trial_and_error.rebound(np.array([9, 4, 2, 7, 1, 0])) == (2, 3)
+    assert trial_and_error.rebound(np.array([9, 4, 2, 0])) == (0, 0)
+
+
+def test_a_sudoku_model_is_watched(measured, tmp_path):
+    untrained("sudoku").save(tmp_path / "model")
+    study = studies.find("trial-and-error")
+    settings = replace(study.quick, boards=2, steps=12, model=str(tmp_path / "model"))
+    result = measured(study, settings)
+    for row in (one.row for one in result.done):
+        clashes, clues = packed.unpack(row["clashes"]), packed.unpack(row["clues"])
+        says = packed.unpack(row["strip"]["says"])
+        at = row["strip"]["steps"]
+        # What is in the strip clashes as often as the curve says, counted cell by cell.
+        for moment, grid in zip(at, says, strict=True):
+            assert clashes[moment] == sum(
+                grid[r, c] > 0
+                and not clues[r, c]
+                and any(
+                    grid[y, x] == grid[r, c]
+                    and (y, x) != (r, c)
+                    and (y == r or x == c or (y // 3, x // 3) == (r // 3, c // 3))
+                    for y in range(9)
+                    for x in range(9)
+                )
+                for r in range(9)
+                for c in range(9)
+            )
+        assert row["right"] is False and row["settled"] is None
+    assert [one.ours for one in study.compare(result)] == ["0 of 2", "0 of 0", "never"]
+    picture = figure.make(study, result)
+    assert figure.lines(picture)[f"line-{len(picture.axes) - 1}-0"].shape == (13, 2)
+
+
+def test_nothing_is_said_of_models_that_do_not_exist():
+    study = studies.find("trial-and-error")
+    empty = Result(study.name, "full", study.full, "command", "data")
+    assert [one.ours for one in study.compare(empty)] == [None]
+    with pytest.raises(ModelError, match="There is no model 'sudoku-extreme'"):
+        study.measure(study.full, {"board": 0})

@@ -111,7 +111,7 @@ class _Thinking:
     watch: bool = False
     """Show the cells while they think."""
     save: Annotated[tuple[Path, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="PATH")] = ()
-    """Save the thought as .gif, .mp4 or .json, or its end as .png; may be given several times."""
+    """Save the thought as .gif, .mp4, .json or a film strip (.svg, .pdf), or its end as .png; repeatable."""
     json: bool = False
     """Print one JSON object and nothing else."""
 

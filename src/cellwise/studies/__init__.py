@@ -18,7 +18,7 @@ import importlib
 from ..names import nearest
 from .study import Study
 
-NAMES: tuple[str, ...] = ("flops", "exact_algorithm")
+NAMES: tuple[str, ...] = ("flops", "backtracking", "trial_and_error", "exact_algorithm")
 """The modules with a study, in the order of the report."""
 
 

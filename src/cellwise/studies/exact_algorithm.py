@@ -156,7 +156,8 @@ def compare(result: Result) -> list[Comparison]:
 def draw(result: Result, picture: Figure) -> None:
     """Shares by kind of maze, and below what a model says of a maze that it gets wrong."""
     found = [(kind, row) for kind in result.settings.kinds if (row := result.row(kind=kind.name))]
-    upper, lower = picture.subfigures(2, 1, height_ratios=(1.25, 1))
+    parts: Any = picture.subfigures(2, 1, height_ratios=(1.25, 1))
+    upper, lower = parts
     axes = upper.subplots()
     places = np.arange(len(found))[::-1]
     for number, (name, label) in enumerate(
