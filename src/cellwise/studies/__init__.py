@@ -18,7 +18,7 @@ import importlib
 from ..names import nearest
 from .study import Study
 
-NAMES: tuple[str, ...] = ()
+NAMES: tuple[str, ...] = ("adaptive_firing", "damage")
 """The modules with a study, in the order of the report."""
 
 
