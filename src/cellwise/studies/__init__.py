@@ -18,7 +18,14 @@ import importlib
 from ..names import nearest
 from .study import Study
 
-NAMES: tuple[str, ...] = ("flops", "backtracking", "trial_and_error", "exact_algorithm")
+NAMES: tuple[str, ...] = (
+    "flops",
+    "backtracking",
+    "trial_and_error",
+    "exact_algorithm",
+    "adaptive_firing",
+    "damage",
+)
 """The modules with a study, in the order of the report."""
 
 

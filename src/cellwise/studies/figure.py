@@ -48,12 +48,12 @@ _LOOK: Any = {
 Points = Float64[np.ndarray, "n 2"]
 
 
-def style(number: int) -> dict[str, Any]:
-    """Colour, marker and dashes of the line with this number."""
+def style(number: int, joined: bool = True) -> Any:
+    """Colour, marker and dashes of the line with this number, or of its points only."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "marker": MARKERS[number % len(MARKERS)],
-        "linestyle": DASHES[number % len(DASHES)],
+        "linestyle": DASHES[number % len(DASHES)] if joined else "none",
     }
 
 
