@@ -20,9 +20,13 @@ from .study import Study
 
 NAMES: tuple[str, ...] = (
     "flops",
+    "training_ingredients",
     "backtracking",
     "trial_and_error",
     "exact_algorithm",
+    "noise",
+    "depth_and_width",
+    "pruning",
     "adaptive_firing",
     "damage",
 )

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from .. import environment
+from ..errors import NotYetError
 from .result import write
 from .study import Measured, Result, Study
 
@@ -25,7 +26,11 @@ def run(study: Study, result: Result, path: Path, seconds: float, say: Say = lam
             say(f"{len(missing) - number + 1} of {len(missing)} jobs are left; the same command goes on.")
             break
         started = time.perf_counter()
-        row = study.measure(result.settings, job)
+        try:
+            row = study.measure(result.settings, job)
+        except NotYetError as error:
+            say(f"{number} of {len(missing)}, not run: {described(job)}. {error}")
+            continue
         taken = time.perf_counter() - started
         today = datetime.now(UTC).date().isoformat()
         done = Measured(job, row, round(taken, 2), today, device, commit, versions)
