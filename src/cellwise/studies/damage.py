@@ -1,6 +1,6 @@
 """Damage: discs are wiped out of a finished thought, once or again and again, and the cells repair it.
 
-    cellwise study run damage --quick     # mazes of size 59, minutes on two CPU cores
+    cellwise study run damage --quick     # mazes of size 31, minutes on two CPU cores
     cellwise study run damage             # mazes of size 201, ten minutes on an H200
 
 The paper does not say how many discs or how large: there are four, placed as in training, of several radii.
@@ -30,16 +30,16 @@ class Settings:
     """Discs of a radius, in half sides, are wiped at step `when`; `again` times every `pause` steps."""
 
     model: str = "maze-ood"
-    size: int = 59
-    mazes: int = 16
-    when: int = 1_000
-    after: int = 1_000
-    every: int = 10
+    size: int = 31
+    mazes: int = 40
+    when: int = 500
+    after: int = 500
+    every: int = 5
     radii: tuple[float, ...] = (0.1, 0.2, 0.4)
     again: int = 5
-    pause: int = 300
+    pause: int = 150
     repeated_radius: float = 0.2
-    window: int = 100
+    window: int = 50
     seed: int = 3
 
 
