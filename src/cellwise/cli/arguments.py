@@ -41,15 +41,13 @@ def firing(option: str, text: str) -> Firing:
         return _FIRING[text]
     try:
         rate, *rest = (float(number) for number in text.split(","))
-        if len(rest) not in (0, 2, 3):
-            raise ValueError
-    except ValueError:
+        dormant, above, reach = {0: [rate, 1.0, 0.0], 2: [*rest, 0.0], 3: rest}[len(rest)]
+        found = Firing(rate, dormant, above, {0.0: 0, 1.0: 1}[reach])
+    except (ValueError, KeyError):
         raise ConfigError(
             f"{option} cannot be {text[:40]!r}; choose one of: {', '.join(_FIRING)}, or write RATE or "
             "RATE,DORMANT,ABOVE[,REACH], such as 0.8,0.4,0.95."
         ) from None
-    dormant, above, reach = [*rest, 0.0][:3] if rest else (rate, 1.0, 0.0)
-    found = Firing(rate, dormant, above, int(reach) if reach == int(reach) else -1)
     check(found)
     return found
 

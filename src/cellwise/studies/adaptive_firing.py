@@ -24,7 +24,7 @@ from ..model import load
 from ..puzzles.maze_generator import generate
 from ..thinking.mind import Mind
 from . import figure
-from .courses import POLICIES, Group, curve, reached, said, times
+from .courses import POLICIES, TITLES, Group, curve, reached, said, times
 from .packed import pack, unpack
 from .study import Comparison, Job, Result, Row, Study
 
@@ -46,7 +46,6 @@ class Settings:
     repetitions: int = 5
 
 
-TITLES = {"paper's": "the paper's adaptive firing", "frugal": "frugal firing"}
 QUICK = Settings()
 FULL = Settings(size=201, steps=13_000, every=50, mazes=20, tested=100)
 
