@@ -412,6 +412,7 @@ def test_paths_refuse_with_a_reason():
     assert [dispatch.verdicts(RULES[name].automaton.step) for name in ("maze-ood", "sudoku-ood")] == [
         [
             dispatch.Verdict("resident", "it needs an NVIDIA GPU"),
+            dispatch.Verdict("awake", "it gains where few cells fire, and here all fire alike"),
             dispatch.Verdict("compact", None),
             dispatch.Verdict("streamed", "it knows attention with an MLP, not kernels with mlp"),
             dispatch.Verdict("attention", "it knows attention, not shared kernels"),
@@ -420,7 +421,7 @@ def test_paths_refuse_with_a_reason():
         [
             *(
                 dispatch.Verdict(path, "given cells keep only 32 of 128 channels, so all cells are computed")
-                for path in ("resident", "compact")
+                for path in ("resident", "awake", "compact")
             ),
             dispatch.Verdict("streamed", "it needs an NVIDIA GPU"),
             dispatch.Verdict("attention", None),

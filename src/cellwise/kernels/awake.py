@@ -11,9 +11,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float32, Int32
 
-from .compact import TILE, Plan, change, gather, with_edge, with_last
+from .compact import Plan, change, gather, with_edge, with_last
 from .reference import State
 from .spec import StepSpec, Weights
+
+TILE = 128
+"""So many cells are computed at a time, always, so that what a cell does depends on no other board."""
 
 
 def step(
@@ -23,17 +26,16 @@ def step(
     rows = state.reshape(-1, spec.channels)
     table = with_edge(spec, weights, rows)
     mask = (fire & plan.alive).reshape(-1)
-    size = min(TILE, len(mask))
     place = jnp.cumsum(mask, dtype=jnp.int32) - 1  # of a firing cell among the firing cells
-    awake = _in_order(mask, place, size)
+    awake = _in_order(mask, place)
 
     def tile(number: Array, changes: Float32[Array, "n c"]) -> Float32[Array, "n c"]:
-        cells = jax.lax.dynamic_slice(awake, (number * size,), (size,))
+        cells = jax.lax.dynamic_slice(awake, (number * TILE,), (TILE,))
         around = gather(plan.around, cells)
         proposed = change(spec, weights, gather(table, around))
-        return jax.lax.dynamic_update_slice(changes, proposed, (number * size, jnp.int32(0)))
+        return jax.lax.dynamic_update_slice(changes, proposed, (number * TILE, jnp.int32(0)))
 
-    tiles = (jnp.sum(mask, dtype=jnp.int32) + np.int32(size - 1)) // np.int32(size)
+    tiles = (jnp.sum(mask, dtype=jnp.int32) + np.int32(TILE - 1)) // np.int32(TILE)
     nothing = jnp.zeros((len(awake), spec.channels), jnp.float32)
     changes = jax.lax.fori_loop(jnp.int32(0), tiles, tile, nothing)
     none = np.int32(len(awake))
@@ -41,8 +43,8 @@ def step(
     return (rows + gather(with_last(changes), gather(source, plan.slot))).reshape(state.shape)
 
 
-def _in_order(mask: Bool[Array, " m"], place: Int32[Array, " m"], size: int) -> Int32[Array, " n"]:
+def _in_order(mask: Bool[Array, " m"], place: Int32[Array, " m"]) -> Int32[Array, " n"]:
     """The numbers of the cells that fire, then zeros up to a whole number of tiles."""
-    n = -(-len(mask) // size) * size
+    n = -(-len(mask) // TILE) * TILE
     cells = jnp.arange(len(mask), dtype=jnp.int32)
     return jnp.zeros(n, jnp.int32).at[jnp.where(mask, place, n)].set(cells, mode="drop")

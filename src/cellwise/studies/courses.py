@@ -12,6 +12,7 @@ from ..thinking.mind import Mind, Thought, prepare
 from .study import Row
 
 POLICIES: dict[str, float | Firing] = {"uniform": 0.8, "paper's": PAPER, "frugal": FRUGAL}
+TITLES = {"paper's": "the paper's adaptive firing", "frugal": "frugal firing"}
 ENOUGH = 0.95
 """The paper's share of right answers."""
 _POINTS = 60  # Of a curve, in a result file.
@@ -85,6 +86,21 @@ def reached(course: Course, open_cells: int) -> Row:
                 "updates_of_all": round(float(course.updates_of_all[at[0]].mean())),
             }
     return found | {"right_in_the_end": round(float(shares["boards"][-1]), 4), "mazes": boards}
+
+
+def settled(course: Course) -> Row:
+    """Of the mazes that end right, the mean of steps and updates until each was right for good."""
+    every = int(course.steps[1] - course.steps[0])
+    wrong_for = len(course.steps) - np.argmin(course.solved[::-1], axis=0)
+    look = np.where(course.solved.all(0), 0, wrong_for)
+    kept = np.flatnonzero(course.solved[-1])
+    if not len(kept):
+        return {"mazes": 0, "steps": None, "updates": None}
+    return {
+        "mazes": len(kept),
+        "steps": round(float(every * (1 + look[kept]).mean()), 1),
+        "updates": round(float(course.updates[look[kept], kept].mean()), 1),
+    }
 
 
 def curve(course: Course, open_cells: int) -> Row:

@@ -1,12 +1,13 @@
 """Damage: discs are wiped out of a finished thought, once or again and again, and the cells repair it.
 
-    cellwise study run damage --quick     # mazes of size 59, minutes on two CPU cores
+    cellwise study run damage --quick     # mazes of size 31, minutes on two CPU cores
     cellwise study run damage             # mazes of size 201, ten minutes on an H200
 
 The paper does not say how many discs or how large: there are four, placed as in training, of several radii.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -16,7 +17,7 @@ from ..model import load
 from ..puzzles.maze_generator import generate
 from ..thinking.follow import continued, discs
 from . import figure
-from .courses import POLICIES, Group, curve, reached, said, times
+from .courses import POLICIES, TITLES, Group, curve, reached, settled
 from .packed import pack, unpack
 from .study import Comparison, Job, Result, Row, Study
 
@@ -30,16 +31,16 @@ class Settings:
     """Discs of a radius, in half sides, are wiped at step `when`; `again` times every `pause` steps."""
 
     model: str = "maze-ood"
-    size: int = 59
-    mazes: int = 16
+    size: int = 31
+    mazes: int = 40
     when: int = 1_000
-    after: int = 1_000
-    every: int = 10
+    after: int = 500
+    every: int = 5
     radii: tuple[float, ...] = (0.1, 0.2, 0.4)
     again: int = 5
-    pause: int = 300
+    pause: int = 150
     repeated_radius: float = 0.2
-    window: int = 100
+    window: int = 50
     seed: int = 3
 
 
@@ -70,61 +71,69 @@ def measure(settings: Settings, job: Job) -> Row:
         group.hit(where)
         return round(float((where & ~group.given).sum() / group.open), 4)
 
+    window = settings.window
+    group.follow(target, (settings.when - window) // every, every)
+    before = group.follow(target, window // every, every)
+    row: Row = {"right_before": round(float(before.solved[-1].mean()), 4)}
     if job["part"] == "repeated":
-        course = group.follow(target, settings.when // every, every)
-        kept = []
+        courses = []
         for _ in range(settings.again):
             struck(settings.repeated_radius)
-            course = continued(course, group.follow(target, settings.pause // every, every))
-            kept.append(round(float(course.solved[-1].mean()), 4))
-        return {"right_before_each_next": kept, "curve": curve(course, group.open)}
-    quiet, window = settings.when - settings.window, settings.window
-    whole = group.follow(target, quiet // every, every)
-    before = group.follow(target, window // every, every)
-    hit = struck(job["radius"])
+            courses.append(group.follow(target, settings.pause // every, every))
+        ends = [round(float(course.solved[-1].mean()), 4) for course in courses]
+        return row | {
+            "right_in_the_end_of_each": ends,
+            "curve": curve(reduce(continued, courses), group.open),
+        }
+    row["hit"] = struck(job["radius"])
     first = group.follow(target, window // every, every)
-    # As much of what follows as can have been repaired, then the last steps on their own.
     middle = group.follow(target, (settings.after - 2 * window) // every, every)
     last = group.follow(target, window // every, every)
     after = continued(continued(first, middle), last)
-    whole = continued(continued(whole, before), after)
-    row = reached(after, group.open) | {
-        "hit": hit,
-        "right_before": round(float(before.solved[-1].mean()), 4),
-        "curve": curve(whole, group.open),
-    }
+    row |= reached(after, group.open) | {"settled": settled(after), "curve": curve(after, group.open)}
     if job["radius"] == settings.radii[1]:
         windows = {"before": before, "first": first, "last": last}
-        maps = {name: pack(np.rint(255 * one.activity[0] / window)) for name, one in windows.items()}
-        row["activity"] = maps
+        row["activity"] = {
+            name: pack(np.rint(255 * one.activity[0] / window)) for name, one in windows.items()
+        }
     return row
 
 
 def compare(result: Result) -> list[Comparison]:
-    """Repair by adaptive firing relative to uniform firing, and what is left of the answers in the end."""
+    """Repair by adaptive firing beside uniform firing, and what is left of the answers in the end."""
     settings: Settings = result.settings
     rows = []
     for radius in settings.radii:
         uniform = result.row(part="once", policy="uniform", radius=radius)
-        for name, title in (("paper's", "the paper's adaptive firing"), ("frugal", "frugal firing")):
+        for name, title in TITLES.items():
             row = result.row(part="once", policy=name, radius=radius)
             for what, word in (("steps", "steps"), ("updates", "cell updates")):
-                ours = said(times(row, uniform, "boards", what))
-                if row is not None and uniform is not None and ours is None:
-                    ours = "not repaired by both"
-                words = f"{title}: {word} until 95 % of mazes are right again, radius {radius:g}"
-                rows.append(Comparison(words, CLAIMED[what] if name == "paper's" else None, ours))
+                paper = CLAIMED[what] if name == "paper's" else None
+                words = f"{title}, radius {radius:g}: {word} until 95 % of mazes are right again"
+                rows.append(Comparison(words, paper, _beside(row, uniform, "boards", what)))
+                words = f"{title}, radius {radius:g}: {word} until right for good, mean of mazes"
+                rows.append(Comparison(words, None, _beside(row, uniform, "settled", what)))
     for radius in settings.radii:
         for name in POLICIES:
             row = result.row(part="once", policy=name, radius=radius)
             shares = _percent(row["right_before"], row["right_in_the_end"]) if row else None
-            words = f"{name} firing: mazes right before and in the end, radius {radius:g}"
+            words = f"{name} firing, radius {radius:g}: mazes right before the damage and in the end"
             rows.append(Comparison(words, None, shares))
     for name in POLICIES:
         row = result.row(part="repeated", policy=name)
         words = f"{name} firing: mazes right {settings.pause:,} steps after each of {settings.again} damages"
-        rows.append(Comparison(words, None, _percent(*row["right_before_each_next"]) if row else None))
+        rows.append(Comparison(words, None, _percent(*row["right_in_the_end_of_each"]) if row else None))
     return rows
+
+
+def _beside(row: Row | None, uniform: Row | None, criterion: str, what: str) -> str | None:
+    """A ratio to uniform firing, with the two numbers that it is made of."""
+    if row is None or uniform is None:
+        return None
+    if not row[criterion] or not uniform[criterion] or not uniform[criterion][what]:
+        return "not repaired by both"
+    ours, theirs = row[criterion][what], uniform[criterion][what]
+    return f"{ours / theirs:.2f}× ({ours:,.0f} beside {theirs:,.0f})"
 
 
 def _percent(*shares: float) -> str:
@@ -132,9 +141,9 @@ def _percent(*shares: float) -> str:
 
 
 def draw(result: Result, picture: Figure) -> None:
-    """Right cells over time, hit once and again and again; how often the cells of a maze fired."""
+    """Right mazes over time, hit once and again and again; how often the cells of a maze fired."""
     settings: Settings = result.settings
-    above, below = np.ravel(np.array(picture.subfigures(2, 1)))
+    above, below = np.ravel(np.array(picture.subfigures(2, 1, height_ratios=(1.0, 0.6))))
     once, repeated = above.subplots(1, 2)
     radius = settings.radii[1]
     for number, name in enumerate(POLICIES):
@@ -144,10 +153,11 @@ def draw(result: Result, picture: Figure) -> None:
             (repeated, result.row(part="repeated", policy=name)),
         ):
             if row:
-                axes.plot(row["curve"]["steps"], 100 * np.array(row["curve"]["cells"]), **look)
-    once.set(title=f"Hit once, radius {radius:g}", xlabel="steps", ylabel="open cells right, %")
+                since = np.array(row["curve"]["steps"]) - settings.when
+                axes.plot(since, 100 * np.array(row["curve"]["boards"]), **look)
+    once.set(title=f"Hit once, radius {radius:g}", xlabel="steps since the damage", ylabel="mazes right, %")
     again = f"Hit {settings.again} times, radius {settings.repeated_radius:g}"
-    repeated.set(title=again, xlabel="steps", ylabel="open cells right, %")
+    repeated.set(title=again, xlabel="steps since the first damage", ylabel="mazes right, %")
     for axes in (once, repeated):
         if axes.lines:
             axes.legend(loc="lower right")
@@ -188,8 +198,8 @@ STUDY = Study(
     compare=compare,
     draw=draw,
     alt=(
-        "Open cells right over time, when discs are wiped once and when repeatedly; for uniform and "
+        "Mazes right over time, when discs are wiped once and when repeatedly; for uniform and "
         "frugal firing, how often each cell of a maze fired before the damage, after it and later."
     ),
-    inches=(10.5, 6.5),
+    inches=(10.5, 5.6),
 )
