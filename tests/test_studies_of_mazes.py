@@ -1,19 +1,27 @@
 """What the studies of mazes and of costs measure, against what is known of small cases."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 import cellwise
 from cellwise import studies
+from cellwise.benchmarks import maze_ood
 from cellwise.errors import ModelError
 from cellwise.puzzles.maze import PATH, WALL
 from cellwise.puzzles.maze_filling import fill_dead_ends
 from cellwise.puzzles.maze_generator import generate
-from cellwise.studies import backtracking, exact_algorithm, figure, packed, trial_and_error
+from cellwise.studies import (
+    backtracking,
+    exact_algorithm,
+    figure,
+    packed,
+    training_ingredients,
+    trial_and_error,
+)
 from cellwise.studies.run import run
-from cellwise.studies.study import Result
+from cellwise.studies.study import Measured, Result
 from solving import untrained
 
 
@@ -154,3 +162,75 @@ def test_nothing_is_said_of_models_that_do_not_exist():
     assert [one.ours for one in study.compare(empty)] == [None]
     with pytest.raises(ModelError, match="There is no model 'sudoku-extreme'"):
         study.measure(study.full, {"board": 0})
+
+
+def test_variants_change_what_they_say_and_nothing_else():
+    task = training_ingredients.FULL.tasks[0]
+    base = task.recipe("everything")
+    assert (base.steps, base.batch, base.pool, base.fresh) == (5_000, 64, 256, 16)
+    assert replace(base, steps=maze_ood.RECIPE.steps) == maze_ood.RECIPE
+    differing = {
+        variant: {
+            field.name
+            for field in fields(base)
+            if getattr(task.recipe(variant), field.name) != getattr(base, field.name)
+        }
+        for variant in training_ingredients.VARIANTS
+    }
+    assert differing == {
+        "everything": set(),
+        "no replay": {"fresh"},
+        "no noise": {"noise", "noise_before"},
+        "no damage": {"damage"},
+        "no swap": {"swap"},
+        "no disturbance": {"noise", "noise_before", "damage", "swap"},
+        "synchronous": {"fire_rate"},
+    }
+    assert task.recipe("no replay").fresh == base.batch
+    sudoku = training_ingredients.FULL.tasks[1].recipe("no replay")
+    assert sudoku.fresh == sudoku.batch == 256
+
+
+TINY_TASK = training_ingredients.Task(
+    "maze-ood", steps=3, levels=(3, 5), boards=4, size=5, batch=4, rollout=4, peak=1e-3, average=0.5
+)
+
+
+@pytest.mark.slow  # Compiles a training step.
+def test_a_run_is_trained_once(tmp_path, monkeypatch):
+    job = {"task": "maze-ood", "seed": 1, "variant": "synchronous"}
+    trained = []
+    train = training_ingredients.loop.train
+    monkeypatch.setattr(
+        training_ingredients.loop,
+        "train",
+        lambda *job, **how: trained.append(how["resume"]) or train(*job, **how),
+    )
+    settings = training_ingredients.Settings((TINY_TASK,), (1,), str(tmp_path))
+    row = training_ingredients.measure(settings, job)
+    assert len(row["right"]) == 2 and all(0 <= share <= 1 for share in row["right"])
+    model = cellwise.load(tmp_path / "maze-ood-3" / "synchronous-1" / "model")
+    assert model.fire_rate == 1 and model.provenance["data"] == "20,000 generated mazes of size 5"
+    assert training_ingredients.measure(settings, job) == row
+    assert trained == [False]
+
+
+def test_ingredients_are_compared_by_their_mean_over_levels_and_seeds():
+    study = training_ingredients.STUDY
+    settings = training_ingredients.Settings((TINY_TASK,), (0, 1))
+    rows = [
+        ({"variant": "everything", "seed": 0}, [1.0, 0.5]),
+        ({"variant": "everything", "seed": 1}, [0.8, 0.5]),
+    ]
+    rows += [({"variant": "no swap", "seed": 0}, [0.5, 0.1])]
+    done = tuple(
+        Measured({"task": "maze-ood"} | job, {"right": right}, 1.0, "2026-11-20", "a CPU", None, {})
+        for job, right in rows
+    )
+    result = Result(study.name, "quick", settings, "command", "data", done)
+    ours = {one.what: one.ours for one in study.compare(result)}
+    assert ours["maze-ood, everything"] == "70.0 ± 7.1 % right (2 seeds)"
+    assert ours["maze-ood, no swap"] == "30.0 % right (1 seed)"
+    assert ours["maze-ood, synchronous"] is None
+    drawn = figure.lines(figure.make(study, result))
+    assert [points[:, 1].tolist() for points in drawn.values()] == [[90.0, 50.0], [50.0, 10.0]]
