@@ -114,6 +114,10 @@ def perceive(spec, weights, state, y, x):
             around.append(weights["layout.tokens"][spec.padding_token])
         else:
             around.append(np.zeros(c))
+    if spec.perception == "sobel":
+        (nw, n, ne, we, here, ea, sw, s, se) = around
+        right = (ne + 2 * ea + se - nw - 2 * we - sw) / 8
+        return np.concatenate([here, right, (sw + 2 * s + se - nw - 2 * n - ne) / 8])
     heads = []
     for m in range(spec.heads):
         if spec.perception == "kernels":
@@ -126,6 +130,8 @@ def perceive(spec, weights, state, y, x):
 
 
 def update(spec, weights, z):
+    if spec.update == "bare":
+        return weights["update.w_out"] @ np.maximum(weights["update.w_in"].T @ z, 0)
     hidden = weights["update.w_in"].T @ z + weights["update.b_in"]
     if spec.update == "swiglu":
         gate = weights["update.w_gate"].T @ z + weights["update.b_gate"]

@@ -45,6 +45,10 @@ SUDOKU_OOD = sudoku_automaton(128, 16, 512)
 SUDOKU_EXTREME = sudoku_automaton(256, 16, 1024)
 ARC = shared_automaton(512, 32, 2048, 16)
 
+VISUAL = Automaton(
+    StepSpec(8, "sobel", 3, 24, "wrap", frozen=0, update="bare"), Layout(5, 8, 8, "distance", 0.3)
+)
+
 MAZE_OOD_TOKENS = np.full((4, 16), -1, np.float32)
 MAZE_OOD_TOKENS[:, :2] = [[0, -1], [0, 1], [1, 0], [-1, 0]]
 MAZE_HARD_TOKENS = np.full((5, 32), -1, np.float32)
@@ -63,6 +67,7 @@ RULES = {
     "maze-ood": Rule(MAZE_OOD, MAZE_OOD_TOKENS, False),
     "maze-hard": Rule(MAZE_HARD, MAZE_HARD_TOKENS, False),
     "sudoku-ood": Rule(SUDOKU_OOD, orthonormal_tokens(10, 32, 0), True),
+    "visual": Rule(VISUAL, orthonormal_tokens(8, 8, 0)[:5], False),
     "shared-swiglu": Rule(shared_automaton(96, 6, 40, 16), orthonormal_tokens(12, 32, 0), False),
 }
 

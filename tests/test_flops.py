@@ -86,7 +86,7 @@ def papers_table():
 
 
 def test_every_row_of_the_papers_table_is_counted(papers_table):
-    """The method's counts of a step to 0.3 %, the paper's of an answer to 0.2 % and its rounding."""
+    """The method's counts of a step to 0.3 %, the paper's of an answer to 0.25 % and its rounding."""
     steps = [4_940_609, 81_705_864, 9.049e8, *[76_339_904] * 2, *[45_520_052] * 2, *[181_278_800] * 2]
     steps += [1.1302e10] * 2 + [2.7596e11] * 2
     assert [row["parameters"] for row in papers_table["rows"]] == PARAMETERS
@@ -97,7 +97,7 @@ def test_every_row_of_the_papers_table_is_counted(papers_table):
             assert by_hand * h * w == pytest.approx(row["step"][formulation], rel=5e-3)
         assert row["answer"]["paper"] == row["step"]["paper"] * row["steps"] * row["trials"]
         for printed, counted, slack in (
-            (row["printed"]["answer"], row["answer"]["paper"], 2e-3),
+            (row["printed"]["answer"], row["answer"]["paper"], 2.5e-3),
             (row["printed"]["parameters"], row["parameters"], 0.0),
         ):
             last = 0.1 if "." in printed else 1.0
@@ -105,11 +105,11 @@ def test_every_row_of_the_papers_table_is_counted(papers_table):
             assert abs(counted - cost.amount(printed)) <= half_a_unit + slack * cost.amount(printed)
 
 
-def test_ours_costs_less_exactly_where_there_is_attention(papers_table):
-    shares = {"sudoku-ood": 0.53, "sudoku-extreme": 0.53, "arc-agi-1": 0.62}
+def test_ours_costs_less_where_there_is_attention_or_a_zero(papers_table):
+    shares = {"sudoku-ood": 0.53, "sudoku-extreme": 0.53, "arc-agi-1": 0.62, "visual-sudoku": 0.998}
     for row in papers_table["rows"]:
         share = row["step"]["cellwise"] / row["step"]["paper"]
-        assert share == pytest.approx(shares.get(row["benchmark"], 1.0), abs=5e-3)
+        assert share == pytest.approx(shares.get(row["benchmark"], 1.0), abs=5e-3 if share < 0.9 else 1e-3)
 
 
 def test_the_command_prints_the_table_and_writes_it(capsys, tmp_path):

@@ -15,8 +15,8 @@ import pytest
 import oracle
 from cellwise.automaton import rollout
 from cellwise.automaton.rule import FIXED
-from cellwise.kernels import bits, dispatch, paper
-from cellwise.kernels.dispatch import Attention, Compact, Noise, Reference
+from cellwise.kernels import bits, dispatch, paper, sobel
+from cellwise.kernels.dispatch import Attention, Compact, Noise, Reference, Sobel
 from rules import RULES, boards_for, keys_of, lively_weights, maze_automaton, on_device
 
 STEPS, FIRST, RATE = 3, 5, 0.7
@@ -47,6 +47,7 @@ def path_of(name, given):
         "reference": Reference(),
         "compact": Compact(max(free, 1)),
         "attention": Attention(),
+        "sobel": Sobel(),
         "dense": Attention("dense"),
         "shifts": Attention("shifts"),
         "paper": Paper(),
@@ -59,13 +60,15 @@ def runs(rule, path):
         return dispatch.compact_refusal(spec) is None
     if path in ("dense", "shifts"):
         return dispatch.attention_refusal(spec) is None
+    if path == "sobel":
+        return sobel.refusal(spec) is None
     return path == "reference" or spec.perception == "attention"
 
 
 CASES = [
     (rule, path, "frozen-free-mixed")
     for rule in RULES
-    for path in ("reference", "compact", "dense", "shifts", "paper")
+    for path in ("reference", "compact", "dense", "shifts", "sobel", "paper")
     if runs(rule, path)
 ] + [("maze-hard", "reference", "one-board"), ("maze-hard", "compact", "one-board")]
 every_case = pytest.mark.parametrize(("rule", "path", "batch"), CASES)
@@ -188,7 +191,7 @@ def test_frozen_entries_neither_change_nor_pass_gradients(rule, path, batch):
     boards, _, begin, _ = setting(rule, batch)
     spec = RULES[rule].automaton.step
     frozen = np.broadcast_to(boards.given[..., None] & (np.arange(spec.channels) < spec.frozen), begin.shape)
-    drift = np.abs(np.asarray(states) - begin)[:, frozen].max()
+    drift = np.abs(np.asarray(states) - begin)[:, frozen].max(initial=0)
     assert drift <= (2e-6 if spec.unit and not spec.first_unit else 0)
     assert (np.asarray(of_state)[frozen] == 0).all()
 

@@ -30,9 +30,9 @@ from .thinking.pruning import Pruning
 from .thinking.seek import Budget, seek
 from .thinking.stream import Puzzles, Tell
 
-Puzzle = Literal["maze", "directed-maze", "sudoku", "arc"]
-"""What a model solves: mazes whose two endpoints look alike, mazes with a start and a goal, Sudokus, or ARC
-tasks, each of which it must learn first."""
+Puzzle = Literal["maze", "directed-maze", "sudoku", "arc", "visual-sudoku"]
+"""What a model solves: mazes whose two endpoints look alike, mazes with a start and a goal, Sudokus, ARC
+tasks, each of which it must learn first, or pictures of Sudokus."""
 
 SHIPPED = Path(__file__).parent / "models"
 FORMAT = 1
@@ -40,6 +40,7 @@ LIMIT = 256 * 2**20
 MOST_NOISE = 100
 TRAINED_ON = "trained_on.u64"
 _MOST_CONTEXTS = 10**6
+_TOKENS = {"maze": (4,), "directed-maze": (5,), "sudoku": (10,), "arc": (12,), "visual-sudoku": (5, 10)}
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -223,6 +224,10 @@ class Model:
             raise PuzzleError(
                 f"{self.name} must learn a task before it can solve it; hand the task to `cellwise adapt`."
             )
+        if self.puzzle == "visual-sudoku":
+            raise PuzzleError(
+                f"{self.name} solves pictures, not token grids; hand a picture to `cellwise solve visual-sudoku`."
+            )
         try:
             boards = np.asarray(boards)
         except ValueError:
@@ -404,23 +409,27 @@ def _check_config(config: _Config, folder: Path) -> None:
     clock = config.automaton.clock
     good = (
         _NAME.fullmatch(config.name) is not None
-        and layout.tokens == {"maze": 4, "directed-maze": 5, "sudoku": 10, "arc": 12}[config.puzzle]
+        and layout.tokens in _TOKENS[config.puzzle]
+        and (layout.head == "picture") == (config.puzzle == "visual-sudoku")
+        and (layout.head != "picture" or layout.write == layout.read == math.isqrt(layout.read) ** 2)
+        and (step.perception == "sobel") == (step.update == "bare") == (config.puzzle == "visual-sudoku")
+        and (step.perception != "sobel" or step.heads == 3)
         and (config.puzzle != "sudoku" or config.size in (None, (9, 9)))
         and all(1 <= number <= 8192 for number in numbers)
         and 0 <= step.frozen <= step.channels
         and 0 <= step.padding_token < layout.tokens <= 256
-        and 0 <= layout.write_first <= step.channels - layout.write
-        and layout.write <= layout.read <= step.channels
+        and (layout.head == "picture" or 0 <= layout.write_first <= step.channels - layout.write)
+        and layout.write <= layout.read <= (8192 if layout.head == "picture" else step.channels)
         and (step.padding != "token" or layout.read == step.channels)
         and (config.puzzle == "arc") == (layout.contexts > 0)
         and 0 <= layout.contexts <= _MOST_CONTEXTS
-        and 0 <= layout.context <= step.channels - layout.read
+        and 0 <= layout.context <= max(step.channels - layout.read, 0)
         and (not layout.contexts or layout.read + layout.context <= layout.write_first)
         and (clock is None or (1 <= clock.ticks <= 8192 and 0 <= clock.first < step.channels))
         and 0 <= step.first_unit < step.channels
         and 1 <= unit <= step.channels
         and (step.unit is None or (step.channels - step.first_unit) % unit == 0)
-        and (step.perception == "kernels" or step.channels % step.heads == 0)
+        and (step.perception != "attention" or step.channels % step.heads == 0)
         and 0 < config.fire_rate <= 1
         and 0 <= layout.spread <= 100
         and 0 <= config.pace.base <= 10**6

@@ -39,8 +39,12 @@ def closed_form(spec: StepSpec, formulation: Formulation = "cellwise") -> int:
     Leaves out what grows only with the channels, mostly the normalisation of units.
     """
     c, z, hidden = spec.channels, spec.perceived, spec.hidden
-    weighing = 17 * z  # nine products, eight sums
-    projections = 0 if spec.perception == "kernels" else 9 if formulation == "paper" else 1
+    # Nine products and eight sums; of the Sobel filters only what is not zero, six of each for two slopes.
+    sparse = spec.perception == "sobel" and formulation == "cellwise"
+    weighing = 2 * 11 * c if sparse else 17 * z
+    projections = (9 if formulation == "paper" else 1) if spec.perception == "attention" else 0
     branches = 2 if spec.update == "swiglu" else 1
+    if spec.update == "bare":
+        return weighing + 2 * z * hidden + 2 * hidden * c
     update = branches * 2 * (z + 1) * hidden + 2 * (hidden + 1) * c
     return projections * 2 * c * c + weighing + update

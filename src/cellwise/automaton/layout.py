@@ -25,6 +25,9 @@ class Layout:
     by a learned map to a score for each token (`linear`). Everything else starts as normal noise of size
     `spread`.
 
+    With `picture`, token vectors are square pictures, and each cell of the automaton is a pixel of a drawn
+    board that has as many places along a side as there are digits; see `picture.py`.
+
     With `contexts`, one of so many learned vectors, the rows of `context.vectors`, starts in the `context`
     channels after the token of every cell, to tell all cells of a board what to do. The answer then starts
     as zeros, and only what comes after it as noise.
@@ -33,7 +36,7 @@ class Layout:
     tokens: int
     read: int
     write: int
-    head: Literal["distance", "cosine", "linear"]
+    head: Literal["distance", "cosine", "linear", "picture"]
     spread: float
     write_first: int = 0
     context: int = 0

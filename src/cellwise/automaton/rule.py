@@ -18,6 +18,8 @@ def trained_shapes(spec: StepSpec, size: tuple[int, int] | None) -> Shapes:
     c, z, hidden, place = spec.channels, spec.perceived, spec.hidden, size or ()
     if spec.perception == "kernels":
         perceive: Shapes = {"perceive.kernels": (spec.heads, 9)}
+    elif spec.perception == "sobel":
+        perceive = {}
     else:
         perceive = {
             "perceive.attention": (*place, spec.heads, 9),
@@ -32,6 +34,8 @@ def trained_shapes(spec: StepSpec, size: tuple[int, int] | None) -> Shapes:
         "update.w_out": (c, hidden),
         "update.b_out": (c,),
     }
+    if spec.update == "bare":
+        update = {"update.w_in": (z, hidden), "update.w_out": (c, hidden)}
     return perceive | gate | update
 
 
@@ -61,6 +65,8 @@ def first_weights(
     """The trained arrays before training: perception of unit scale, an update that does almost nothing."""
     rng = np.random.default_rng(seed)
     scale = {"perceive.kernels": 1 / 3, "perceive.attention": 1 / 3, "perceive.value": spec.channels**-0.5}
+    if spec.update == "bare":  # A hidden layer of unit scale (Glorot's), and at first no change at all.
+        scale |= {"update.w_in": (2 / (spec.perceived + spec.hidden)) ** 0.5, "update.w_out": 0.0}
     weights = {}
     for name, shape in trained_shapes(spec, size).items():
         size_of_name = 0.0 if ".b_" in name else scale.get(name, 1e-3)

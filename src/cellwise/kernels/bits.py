@@ -97,6 +97,14 @@ def normals(words: UInt32[Array, "b n"], channels: int) -> Float32[Array, "b n {
     return both.reshape(*words.shape, -1)[:, :, :channels]
 
 
+def uniforms(words: UInt32[Array, "b n"], channels: int) -> Float32[Array, "b n {channels}"]:
+    """Numbers between -1 and 1 for each cell and channel, from the words of the cells; two of one hash."""
+    pairs = jnp.arange((channels + 1) // 2, dtype=jnp.uint32) * GOLDEN
+    word = mix(words[:, :, None] + pairs[None, None, :])
+    both = jnp.stack([word >> 16, word & np.uint32(0xFFFF)], axis=-1).astype(jnp.float32)
+    return ((both + 0.5) * np.float32(2**-15) - 1).reshape(*words.shape, -1)[:, :, :channels]
+
+
 def normals_channels_first(words: UInt32[Array, "n b"], channels: int) -> Float32[Array, "{channels} n b"]:
     """The same numbers with the channels first."""
     pairs = jnp.arange((channels + 1) // 2, dtype=jnp.uint32) * GOLDEN

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool
 
-from . import attention, awake, bits, compact, precision, reference, resident, streamed
+from . import attention, awake, bits, compact, precision, reference, resident, sobel, streamed
 from .bits import Keys, Rate, Step
 from .noise import Noise, kicks
 from .precision import Precision
@@ -248,6 +248,20 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class Sobel(Reference):
+    """Every cell of rules that see slopes, by products of whole matrices."""
+
+    name: str = "sobel"
+    bf16: ClassVar = True
+
+    def step(
+        self, spec: StepSpec, weights: Weights, state: State, plan: Array, keys: Keys, step: Step, rate: Rate
+    ) -> State:
+        """One step of every cell."""
+        return sobel.step(spec, weights, state, fired(plan, keys, step, rate))
+
+
+@dataclass(frozen=True)
 class Streamed:
     """Every cell of rules with attention on a Hopper GPU, all steps of a rollout in one launch.
 
@@ -361,6 +375,7 @@ def verdicts(spec: StepSpec, steady: bool = True) -> list[Verdict]:
         "compact": compact_refusal(spec),
         "streamed": streamed_refusal(spec, steady),
         "attention": attention_refusal(spec),
+        "sobel": sobel.refusal(spec),
         "reference": None,
     }
     return [Verdict(name, reason) for name, reason in refusals.items()]
@@ -374,6 +389,7 @@ def runnable(spec: StepSpec, free: int, steady: bool = True) -> list[Path]:
         "compact": Compact(max(free, 1)),
         "streamed": Streamed(),
         "attention": Attention(),
+        "sobel": Sobel(),
         "reference": Reference(),
     }
     return [made[verdict.path] for verdict in verdicts(spec, steady) if verdict.reason is None]

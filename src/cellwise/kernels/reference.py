@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32
 
-from .spec import EPS, OFFSETS, StepSpec, Weights, beyond_edge
+from .spec import EPS, OFFSETS, SOBEL, StepSpec, Weights, beyond_edge
 
 State = Float32[Array, "b h w c"]
 
@@ -92,6 +92,10 @@ def perceive(spec: StepSpec, weights: Weights, state: State) -> Float32[Array, "
         kernels, around = weights["perceive.kernels"], neighbours(pad(spec, state, beyond))
         heads = [sum(kernels[m, n] * around[n] for n in range(9)) for m in range(spec.heads)]
         return jnp.concatenate([jnp.asarray(head) for head in heads], axis=-1)
+    if spec.perception == "sobel":
+        around = neighbours(pad(spec, state, beyond))
+        slopes = [sum(k * x for k, x in zip(kernel, around, strict=True) if k) for kernel in SOBEL]
+        return jnp.concatenate([jnp.asarray(slope) for slope in slopes], axis=-1)
     # The projection is linear, so it is applied once to each cell and not once to each neighbour.
     value = weights["perceive.value"].reshape(c, c)
     projected = state @ value.T
@@ -105,6 +109,8 @@ def perceive(spec: StepSpec, weights: Weights, state: State) -> Float32[Array, "
 
 def update(spec: StepSpec, weights: Weights, z: Float32[Array, "... z"]) -> Float32[Array, "... c"]:
     """The change that a cell proposes for itself."""
+    if spec.update == "bare":
+        return jax.nn.relu(z @ weights["update.w_in"]) @ weights["update.w_out"].T
     b_in, b_out = _last_axis(weights["update.b_in"], z), _last_axis(weights["update.b_out"], z)
     hidden = z @ weights["update.w_in"] + b_in
     if spec.update == "swiglu":

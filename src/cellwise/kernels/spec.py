@@ -19,8 +19,10 @@ class StepSpec:
 
     - `perception`: `kernels` are `heads` scalar 3×3 kernels shared by all channels, so that a cell perceives
       `heads × channels` numbers; `attention` projects every neighbour to `channels / heads` numbers a head
-      and weighs the nine with fixed, signed weights, so that a cell perceives `channels` numbers.
-    - `update`: `mlp` (one hidden layer, ReLU) or `swiglu`, both `hidden` wide.
+      and weighs the nine with fixed, signed weights, so that a cell perceives `channels` numbers; `sobel`
+      is fixed: each channel itself and its slopes along x and y, so `heads` is 3.
+    - `update`: `mlp` (one hidden layer, ReLU), `bare` (the same without biases) or `swiglu`, all `hidden`
+      wide.
     - `padding`: what lies beyond the edge: the opposite edge, zeros, or token `padding_token` (whose vector
       must then have all `channels`).
     - `frozen`: at given cells the first `frozen` channels never change.
@@ -30,12 +32,12 @@ class StepSpec:
     """
 
     channels: int
-    perception: Literal["kernels", "attention"]
+    perception: Literal["kernels", "attention", "sobel"]
     heads: int
     hidden: int
     padding: Padding
     frozen: int
-    update: Literal["mlp", "swiglu"] = "mlp"
+    update: Literal["mlp", "swiglu", "bare"] = "mlp"
     unit: int | None = None
     first_unit: int = 0
     tangent: bool = True
@@ -45,7 +47,7 @@ class StepSpec:
     @property
     def perceived(self) -> int:
         """How many numbers a cell perceives."""
-        return self.channels * self.heads if self.perception == "kernels" else self.channels
+        return self.channels if self.perception == "attention" else self.channels * self.heads
 
 
 def beyond_edge(spec: StepSpec, weights: Weights) -> Float32[Array, " c"]:
@@ -57,4 +59,10 @@ def beyond_edge(spec: StepSpec, weights: Weights) -> Float32[Array, " c"]:
 
 OFFSETS = tuple((dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
 """The neighbourhood in raster order; index 4 is the cell itself."""
+SOBEL = (
+    (0, 0, 0, 0, 1, 0, 0, 0, 0),
+    (-1 / 8, 0, 1 / 8, -2 / 8, 0, 2 / 8, -1 / 8, 0, 1 / 8),
+    (-1 / 8, -2 / 8, -1 / 8, 0, 0, 0, 1 / 8, 2 / 8, 1 / 8),
+)
+"""What a cell with fixed perception sees of each channel: the channel, its slope to the right, and down."""
 EPS = 1e-6

@@ -35,7 +35,11 @@ WRITTEN_OUT, WRITTEN_OUT_THINKING = 48, 8
 def refusal(spec: StepSpec) -> str | None:
     """Why a rule cannot be run like this, or None."""
     if spec.perception != "attention":
-        return "it knows attention, not shared kernels"
+        return (
+            f"it knows attention, not {'shared kernels' if spec.perception == 'kernels' else 'fixed slopes'}"
+        )
+    if spec.update == "bare":
+        return "it knows updates with biases"
     if spec.unit is None:
         return "it knows only rules that keep units at length one"
     if spec.padding == "token":
