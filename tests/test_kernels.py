@@ -419,6 +419,7 @@ def test_paths_refuse_with_a_reason():
             dispatch.Verdict("compact", None),
             dispatch.Verdict("streamed", "it knows attention with an MLP, not kernels with mlp"),
             dispatch.Verdict("attention", "it knows attention, not shared kernels"),
+            dispatch.Verdict("sobel", "it knows fixed slopes with a bare update, not kernels with mlp"),
             dispatch.Verdict("reference", None),
         ],
         [
@@ -428,6 +429,7 @@ def test_paths_refuse_with_a_reason():
             ),
             dispatch.Verdict("streamed", "it needs an NVIDIA GPU"),
             dispatch.Verdict("attention", None),
+            dispatch.Verdict("sobel", "it knows fixed slopes with a bare update, not attention with mlp"),
             dispatch.Verdict("reference", None),
         ],
     ]

@@ -226,7 +226,7 @@ class Model:
             )
         if self.puzzle == "visual-sudoku":
             raise PuzzleError(
-                f"{self.name} solves pictures, not token grids; hand a picture to `cellwise solve visual-sudoku`."
+                f"{self.name} solves pictures, not token grids; hand one to `cellwise solve visual-sudoku`."
             )
         try:
             boards = np.asarray(boards)

@@ -42,7 +42,7 @@ def seen(state: State) -> Float32[Array, "b h w z"]:
 
 
 def _slopes(x: Array, y: Array) -> tuple[Array, Array]:
-    """The slope of `x` along its columns and that of `y` along its rows; each a blur across and a difference."""
+    """The slope of `x` along its columns and that of `y` along its rows; a blur and a difference each."""
     across, along = _blurred(x, 1), _blurred(y, 2)
     return _difference(across, 2), _difference(along, 1)
 
