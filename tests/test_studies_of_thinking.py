@@ -172,5 +172,5 @@ def test_the_best_kicks_are_named():
     found = {one.what: one for one in study.compare(result_of(study, "full", rows))}
     one = found["sudoku-ood, made"]
     assert one.ours == "55.0 ± 7.1 % without, 70.0 ± 0.0 % with kicks of 0.1"
-    assert one.note == "25.0 ± 7.1 % with 1; conf@16, 1800 boards"
+    assert one.note == "25.0 ± 7.1 % with 1; conf@16, 1,800 boards"
     assert found["maze-ood, size 59"].ours is None

@@ -429,7 +429,8 @@ def _check_config(config: _Config, folder: Path) -> None:
         and 0 <= step.first_unit < step.channels
         and 1 <= unit <= step.channels
         and (step.unit is None or (step.channels - step.first_unit) % unit == 0)
-        and (step.perception != "attention" or step.channels % step.heads == 0)
+        and ("attention" not in step.perception or step.channels % step.heads == 0)
+        and (step.perception != "self-attention" or config.size is not None)
         and 0 < config.fire_rate <= 1
         and 0 <= layout.spread <= 100
         and 0 <= config.pace.base <= 10**6

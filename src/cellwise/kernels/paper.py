@@ -29,7 +29,7 @@ def step(
 
 def perceive(spec: StepSpec, weights: Weights, state: State) -> Float32[jax.Array, "b h w z"]:
     """What every cell perceives, in the paper's order of operations; learned kernels have one order only."""
-    if spec.perception == "kernels":
+    if spec.perception in ("kernels", "self-attention"):
         return reference.perceive(spec, weights, state)
     b, h, w, c = state.shape
     around = reference.neighbours(reference.pad(spec, state, beyond_edge(spec, weights)))

@@ -21,6 +21,7 @@ from .study import Study
 NAMES: tuple[str, ...] = (
     "flops",
     "training_ingredients",
+    "fixed_attention",
     "backtracking",
     "trial_and_error",
     "exact_algorithm",

@@ -71,7 +71,7 @@ def compare(result: Result) -> list[Comparison]:
             best = max((size for size in found if size), key=lambda size: np.mean(found[size]))
             most = max(found)
             ours = f"{_said(found[0.0])} without, {_said(found[best])} with kicks of {best:g}"
-            note = f"{_said(found[most])} with {most:g}; conf@{one.trials}, {one.boards} boards"
+            note = f"{_said(found[most])} with {most:g}; {_chosen(one)}, {one.boards:,} boards"
         compared.append(
             Comparison(f"{one.benchmark}, {one.case}", "kicks of any size from 0 to 1 help", ours, note)
         )
@@ -80,6 +80,10 @@ def compare(result: Result) -> list[Comparison]:
 
 def _shares(result: Result, one: Evaluation, size: float) -> list[float]:
     return [100 * row["conf"] for row in result.rows(benchmark=one.benchmark, case=one.case, noise=size)]
+
+
+def _chosen(one: Evaluation) -> str:
+    return "1 trial" if one.trials == 1 else f"conf@{one.trials}"
 
 
 def _said(values: list[float]) -> str:
@@ -97,7 +101,7 @@ def draw(result: Result, picture: Figure) -> None:
             continue
         sizes = [size for size, _ in found]
         look: dict[str, Any] = figure.style(number)
-        label = f"{one.benchmark}, {one.case}, conf@{one.trials}"
+        label = f"{one.benchmark}, {one.case}, {_chosen(one)}"
         axes.plot(sizes, [np.mean(values) for _, values in found], label=label, clip_on=False, **look)
         low, high = ([end(values) for _, values in found] for end in (min, max))
         axes.fill_between(sizes, low, high, color=look["color"], alpha=0.15, linewidth=0)
