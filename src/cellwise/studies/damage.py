@@ -193,6 +193,11 @@ STUDY = Study(
         "When discs are wiped out of the state of mazes of size 201 at step 6,000, the cells repair the "
         "answer. Adaptive firing needs 0.94 times the steps and 0.52 times the updates of uniform firing."
     ),
+    here=(
+        "The paper gives neither the number nor the size of the discs, nor from when it counts: here "
+        "four discs are wiped, steps and updates are counted from the damage, and all are relative to "
+        "uniform firing, with both numbers beside the ratio."
+    ),
     quick=QUICK,
     full=FULL,
     data=data,
