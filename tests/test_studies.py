@@ -42,6 +42,7 @@ def draw(result, picture):
     squares = [result.row(number=number)["square"] for number in numbers]
     left.plot(numbers, squares, **figure.style(0))
     left.plot(squares, numbers, linestyle="none", marker="s", label="the other way")
+    left.axhline(2.0)
     right.loglog(numbers, squares, **figure.style(1))
     right.bar(numbers, squares, color=figure.COLOURS[2])
 
@@ -257,8 +258,14 @@ def test_a_picture_agrees_with_its_data(study, finished, tmp_path):
     assert {name: len(points) for name, points in found.items()} == {
         "line-0-0": 3,
         "line-0-1": 3,
+        "line-0-2": 2,
         "line-1-0": 3,
     }
+
+
+def test_rules_across_a_picture_are_no_data(study, finished):
+    picture = figure.make(study, finished)
+    assert list(figure.lines(picture)) == ["line-0-0", "line-0-1", "line-1-0"]
 
 
 def test_a_picture_of_other_data_is_found_out(study, finished, tmp_path):

@@ -102,7 +102,7 @@ def lines(figure: Figure) -> dict[str, Points]:
         for line in axes.lines:
             data = np.column_stack([np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)])
             gid = line.get_gid()
-            if gid and len(data) > 1 and line.get_transform() == axes.transData:
+            if gid and len(data) > 1 and line.get_transform().contains_branch(axes.transData):
                 found[gid] = axes.transScale.transform(data)
     return found
 

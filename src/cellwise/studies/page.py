@@ -75,7 +75,7 @@ def page(sections: list[Section]) -> str:
 <body>
 <h1>The paper's claims, measured again</h1>
 <p><em>Reasoning with Neural Cellular Automata</em> makes claims; each section below repeats one of them with
-cellwise. The first table has what the paper says beside what was seen here. <strong>{NOT_RUN}</strong> means
+cellwise. Each table has what the paper says beside what was seen here. <strong>{NOT_RUN}</strong> means
 that nobody has measured it yet; <span class="quick">quick</span> marks small versions for a laptop, whose
 numbers say how things go rather than how they compare. Every number comes from a result file that its
 command writes again, and this page is drawn from those files by <code>make report</code>.</p>
@@ -108,6 +108,7 @@ def _section(section: Section) -> str:
     study, result = section.study, section.result
     head = f'<section id="{study.name}">\n<h2>{escape(study.title)}{_mark(study, result)}</h2>'
     claim = f"<blockquote><p>{escape(study.claim)}</p></blockquote>"
+    claim += f"\n<p>{escape(study.here)}</p>" if study.here else ""
     if result is None:
         command = f"cellwise study run {study.name} --quick"
         how = f'<p><span class="missing">{NOT_RUN}</span>: <code>{command}</code></p>'

@@ -69,7 +69,8 @@ class Study:
     """A claim of the paper and how to measure it again; the package's docstring has the rest.
 
     `data(settings)` says in a few words on what is measured, with its seeds. `inches` is the size of the
-    figure, and `alt` its content for who cannot see it; a study without a `draw` has a table only.
+    figure, and `alt` its content for who cannot see it; a study without a `draw` has a table only. `here`
+    says what cellwise does that the paper does not, and how to read the numbers.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Study:
     measure: Callable[[Settings, Job], Row]
     compare: Callable[[Result], list[Comparison]]
     draw: Callable[[Result, Figure], None] | None = None
+    here: str = ""
     alt: str = ""
     inches: tuple[float, float] = (9.0, 4.0)
 
