@@ -1,5 +1,7 @@
 """Self-attention, which fixed attention is compared with, against loops over cells and heads."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,8 @@ from cellwise.errors import ModelError
 from cellwise.kernels import dispatch, paper, reference
 from cellwise.kernels.spec import StepSpec
 from cellwise.model import Model, load
+from cellwise.studies import figure, fixed_attention
+from cellwise.studies.study import Measured, Result
 
 SPEC = StepSpec(
     channels=12, perception="self-attention", heads=3, hidden=10, padding="wrap", frozen=4, unit=4
@@ -108,3 +112,43 @@ def test_a_model_has_a_size_because_places_have_vectors(tmp_path):
     config.write_text(config.read_text().replace('"size": [\n    9,\n    9\n  ]', '"size": null'))
     with pytest.raises(ModelError, match="describes an automaton that cannot exist"):
         load(tmp_path / "model")
+
+
+def test_the_rules_that_are_compared_differ_in_nothing_else():
+    for task in (*fixed_attention.QUICK.tasks, *fixed_attention.FULL.tasks):
+        fixed, other = (task.trainable(kind) for kind in fixed_attention.PERCEPTIONS)
+        assert replace(fixed.automaton.step, perception="self-attention") == other.automaton.step
+        assert replace(other, automaton=fixed.automaton, boards=fixed.boards, checks=fixed.checks) == fixed
+    quick = fixed_attention.QUICK.tasks[0].trainable("attention").automaton.step
+    assert (quick.channels, quick.heads, quick.hidden, quick.unit) == (64, 8, 256, 32)
+
+
+def test_losses_and_boards_are_compared():
+    study = fixed_attention.STUDY
+    rows = [
+        ("attention", 0, [[10, 0.5], [20, 0.02]], 0.75),
+        ("attention", 1, [[10, 0.5], [20, 0.04]], 0.25),
+        ("self-attention", 0, [[10, 0.5], [20, 0.05]], 0.1),
+    ]
+    done = tuple(
+        Measured(
+            {"task": "sudoku-ood", "seed": seed, "perception": kind},
+            {"loss": loss, "cells": 0.9, "boards": boards}
+            | ({"weights": [[0.1] * 9] * 8} if kind == "attention" else {}),
+            1.0,
+            "2026-11-20",
+            "a CPU",
+            None,
+            {},
+        )
+        for kind, seed, loss, boards in rows
+    )
+    result = Result(study.name, "quick", study.quick, "command", "data", done)
+    assert [one.ours for one in study.compare(result)] == [
+        "0.0300 ± 0.0141 against 0.0500",
+        "50.0 % ± 35.4 % against 10.0 %",
+    ]
+    picture = figure.make(study, result)
+    assert len(figure.lines(picture)) == 3 and len(picture.axes) == 9
+    begun = replace(result, done=done[:1])
+    assert [one.ours for one in study.compare(begun)] == [None, None]

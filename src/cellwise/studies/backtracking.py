@@ -178,7 +178,7 @@ def draw(result: Result, picture: Figure) -> None:
         look: dict[str, Any] = figure.style(number) | {"linestyle": "none", "markersize": 3}
         waves.plot(rounds, steps, **look)
     waves.set_xlabel("round in which filling dead ends closes a cell")
-    waves.set_ylabel("step at which it is emptied, median")
+    waves.set_ylabel("emptied at step (median)")
 
 
 STUDY = Study(

@@ -8,7 +8,7 @@ boards, the same seeds. Runs lie in `runs/training-ingredients/` and are resumed
 """
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,14 +80,8 @@ class Task:
 
     def trainable(self) -> Preset:
         """What is trained: the preset on mazes of this size, without looks on the way."""
-        preset = replace(BOARD_PRESETS[self.preset], checks=lambda: ())
-        if self.preset != "maze-ood" or self.size == 9:
-            return preset
-        source = {
-            "data": f"20,000 generated mazes of size {self.size}",
-            "generator_seed": maze_ood.TRAIN_SEED,
-        }
-        return replace(preset, boards=lambda: (generate(self.size, 20_000, maze_ood.TRAIN_SEED), source))
+        boards = partial(_learned_from, self.preset, self.size)
+        return replace(BOARD_PRESETS[self.preset], boards=boards, checks=lambda: ())
 
 
 @dataclass(frozen=True)
@@ -161,6 +155,15 @@ def share(model: Model, level: int, task: Task) -> float:
     """The share of the boards of a level that one trial gets right."""
     boards, steps = _boards(task.preset, level, task.boards)
     return float((answers(model, boards, steps, 0).grid == boards.target).all((1, 2)).mean())
+
+
+@cache
+def _learned_from(preset: str, size: int) -> tuple[Boards, dict[str, Any]]:
+    """The boards of a task, which some presets make in a minute, and where they come from."""
+    if preset != "maze-ood" or size == 9:
+        return BOARD_PRESETS[preset].boards()
+    source = {"data": f"20,000 generated mazes of size {size}", "generator_seed": maze_ood.TRAIN_SEED}
+    return generate(size, 20_000, maze_ood.TRAIN_SEED), source
 
 
 @cache
