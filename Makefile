@@ -1,12 +1,13 @@
 # make demo: create the environment, solve a maze of size 59 live, leave a picture and an animation in out/
 # make test: the whole test suite          make lint:  style and types
 # make bench: the CPU benchmark            make clean: remove the environments
+# make report: draws docs/report/ again from the result files of the studies
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench report clean
 
 demo: $(VENV)/.ready
 	mkdir -p out
@@ -26,6 +27,9 @@ lint: $(VENV)/.lint
 
 bench: .venv-bench/.ready
 	.venv-bench/bin/python -m cellwise bench --out results/bench-cpu.json
+
+report: $(VENV)/.ready
+	$(BIN)/cellwise report --out docs/report
 
 $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -53,7 +53,7 @@ class Oracle(Model):
         sure = np.ones(grid.shape, np.float32)
         return Solution(grid, sure.mean((1, 2)), np.ones(1, bool), np.array([self.at], np.int32), sure)
 
-    def watch(self, board, steps=None, every=1, seed=0, noise=None):
+    def watch(self, board, steps=None, every=1, seed=0, noise=None, firing=None):
         self.asked.append((steps, every, seed, noise))
         for step in range(0, steps + 1, every):
             ready = step >= self.at

@@ -41,7 +41,7 @@ def test_the_version(capsys):
         (
             ["xyz"],
             "There is no command 'xyz'; choose one of: "
-            "solve, play, train, adapt, eval, bench, export, data, info.",
+            "solve, play, train, adapt, eval, bench, flops, study, report, export, data, info.",
         ),
         (["eval", "maze"], "There is no benchmark 'maze'; did you mean maze-ood or maze-hard?"),
         (
@@ -193,8 +193,9 @@ def test_info_says_which_path_runs_which_model(capsys):
     facts = json.loads(out)
     maze = next(model for model in facts["models"] if model["name"] == "maze-ood")
     assert status == 0 and maze["parameters"] == 10_420
-    assert maze["paths"][:2] == [
+    assert maze["paths"][:3] == [
         {"path": "resident", "reason": "it needs an NVIDIA GPU"},
+        {"path": "awake", "reason": "it gains where few cells fire, and here all fire alike"},
         {"path": "compact", "reason": None},
     ]
 

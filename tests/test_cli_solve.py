@@ -2,12 +2,14 @@
 
 import io
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from cellwise.automaton import rule
+from cellwise.automaton.firing import Firing
 from cellwise.automaton.layout import Automaton, Layout
 from cellwise.benchmarks import maze_ood
 from cellwise.cli import solve as command
@@ -145,7 +147,7 @@ def test_a_thought_is_followed_at_no_more_than_400_moments(capsys, oracle, tmp_p
 
 
 def test_an_interruption_while_watching_is_passed_on(oracle, monkeypatch):
-    def interrupted(self, board, *arguments):
+    def interrupted(self, board, *arguments, **more):
         yield Frame(0, board, np.ones(board.shape, np.float32))
         raise KeyboardInterrupt
 
@@ -245,3 +247,24 @@ def test_a_sudoku_film(capsys, oracle, tmp_path):
     with Image.open(tmp_path / "a.gif") as film:
         film.seek(film.n_frames - 1)
         np.testing.assert_array_equal(film.convert("RGB"), picture(solve(CLUES), clues=CLUES, scale=33))
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("paper", Firing(0.8, 0.4, 0.95)),
+        ("frugal", Firing(1.0, 0.1, 0.95, 1)),
+        ("0.5", Firing(0.5, 0.5, 1.0)),
+        ("0.9,0.2,0.8", Firing(0.9, 0.2, 0.8)),
+        ("0.9, 0.2, 0.8, 1", Firing(0.9, 0.2, 0.8, 1)),
+    ],
+)
+def test_ways_to_fire_reach_the_model(capsys, oracle, words, wanted):
+    status, out = run(capsys, "maze", maze_text.to_text(MAZE), "--fire", words, "--json")
+    assert status == 0 and oracle.more["firing"] == wanted
+    assert json.loads(out)["firing"] == asdict(wanted)
+
+
+def test_without_a_way_to_fire_nothing_is_said_of_it(capsys, oracle):
+    _, out = run(capsys, "maze", maze_text.to_text(MAZE), "--json")
+    assert oracle.more["firing"] is None and "firing" not in json.loads(out)

@@ -23,10 +23,25 @@ def test_every_command_is_listed_and_explains_itself(capsys):
         assert kind.__doc__.split("\n")[0] in " ".join(capsys.readouterr().out.split())
 
 
+_FIRE = "choose one of: paper, frugal, or write RATE or RATE,DORMANT,ABOVE[,REACH], such as 0.8,0.4,0.95."
+
 REFUSALS = {
+    ("--fire", "often"): (ConfigError, f"--fire cannot be 'often'; {_FIRE}"),
+    ("--fire", "0.8,0.4"): (ConfigError, f"--fire cannot be '0.8,0.4'; {_FIRE}"),
+    ("--fire", "0.8,0.4,0.95,0.5"): (ConfigError, f"--fire cannot be '0.8,0.4,0.95,0.5'; {_FIRE}"),
+    ("--fire", "0.8,1.4,0.95"): (
+        ConfigError,
+        "Cells cannot fire at 0.8, or 1.4 when surer than 0.95 with reach 0; choose rates up to 1, the first "
+        "above 0, a confidence up to 1, and reach 0 or 1.",
+    ),
+    ("--fire", "nan"): (
+        ConfigError,
+        "Cells cannot fire at nan, or nan when surer than 1 with reach 0; choose rates up to 1, the first "
+        "above 0, a confidence up to 1, and reach 0 or 1.",
+    ),
     ("--save", "a.txt"): (
         ConfigError,
-        "Cannot tell from the name a.txt what to save; let it end in .gif, .mp4, .json or .png.",
+        "Cannot tell from the name a.txt what to save; let it end in .gif, .mp4, .json, .png, .svg or .pdf.",
     ),
     ("--watch", "--trials", 2): (ConfigError, "--watch shows a single trial; leave out --trials 2."),
     ("--save", "a.gif", "--trials", 3): (

@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 
+from cellwise.automaton.firing import FRUGAL
 from cellwise.benchmarks import BENCHMARKS, PRESETS, maze_ood
 from cellwise.benchmarks.preset import Case
 from cellwise.errors import ConfigError
@@ -44,6 +45,12 @@ def test_the_answer_of_several_trials_is_the_surest_and_not_the_right_one(model)
     many = evaluate(model, case(steps=12), trials=4)
     assert many["mean_confidence"] > few["mean_confidence"]
     assert many["flops_per_board_paper"] == 4 * few["flops_per_board_paper"]
+
+
+def test_a_way_to_fire_is_part_of_the_row(model):
+    row = evaluate(model, case(), limit=2, firing=FRUGAL)
+    assert row["firing"] == {"rate": 1.0, "dormant": 0.1, "above": 0.95, "reach": 1}
+    assert row["path"] == "awake" and row["board_accuracy"] == 1.0
 
 
 def test_scores_of_known_answers(model):

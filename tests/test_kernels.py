@@ -416,18 +416,21 @@ def test_paths_refuse_with_a_reason():
     assert [dispatch.verdicts(RULES[name].automaton.step) for name in ("maze-ood", "sudoku-ood")] == [
         [
             dispatch.Verdict("resident", "it needs an NVIDIA GPU"),
+            dispatch.Verdict("awake", "it gains where few cells fire, and here all fire alike"),
             dispatch.Verdict("compact", None),
             dispatch.Verdict("streamed", "it knows attention with an MLP, not kernels with mlp"),
             dispatch.Verdict("attention", "it knows attention, not shared kernels"),
+            dispatch.Verdict("sobel", "it knows fixed slopes with a bare update, not kernels with mlp"),
             dispatch.Verdict("reference", None),
         ],
         [
             *(
                 dispatch.Verdict(path, "given cells keep only 32 of 128 channels, so all cells are computed")
-                for path in ("resident", "compact")
+                for path in ("resident", "awake", "compact")
             ),
             dispatch.Verdict("streamed", "it needs an NVIDIA GPU"),
             dispatch.Verdict("attention", None),
+            dispatch.Verdict("sobel", "it knows fixed slopes with a bare update, not attention with mlp"),
             dispatch.Verdict("reference", None),
         ],
     ]

@@ -313,7 +313,7 @@ def test_an_unknown_extension(tmp_path, name):
     with pytest.raises(ConfigError) as caught:
         animation.check_format(path)
     assert str(caught.value) == (
-        f"Cannot tell from the name {path} what to save; let it end in .gif, .mp4, .json or .png."
+        f"Cannot tell from the name {path} what to save; let it end in .gif, .mp4, .json, .png, .svg or .pdf."
     )
 
 

@@ -10,6 +10,7 @@
 
 from . import benchmarks, puzzles
 from .api import train
+from .automaton.firing import Firing
 from .errors import (
     CellwiseError,
     ConfigError,
@@ -30,6 +31,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "FileError",
+    "Firing",
     "Frame",
     "Model",
     "ModelError",

@@ -28,5 +28,9 @@ class RunError(CellwiseError):
     """A training run cannot start, continue or be resumed."""
 
 
+class NotYetError(CellwiseError):
+    """Something else has to be made first, such as a model that does not come with the package."""
+
+
 class FileError(CellwiseError):
     """The file system said no."""

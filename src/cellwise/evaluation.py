@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from . import environment
+from .automaton.firing import Firing
+from .automaton.firing import check as check_firing
 from .automaton.flops import step_flops
 from .benchmarks.preset import Case
 from .config import MOST_SEED, to_json, whole_number
@@ -62,6 +64,7 @@ class Protocol:
     pruning: Pruning = Pruning(1)  # noqa: RUF009 a frozen value
     until_verified: bool = False
     depths: tuple[int, ...] = ()
+    firing: Firing | None = None
 
     def looks(self) -> tuple[int, ...]:
         """After how many steps answers are judged."""
@@ -87,6 +90,7 @@ def evaluate(
     keep: Path | None = None,
     say: Callable[[str], None] = lambda sentence: None,
     precision: Precision = "float32",
+    firing: Firing | None = None,
 ) -> Row:
     """Measures one case.
 
@@ -105,8 +109,11 @@ def evaluate(
         pruning,
         until_verified,
         tuple(whole_number("A depth", depth, 1, steps) for depth in depths),
+        firing,
     )
     check_noise(noise)
+    if firing is not None:
+        check_firing(firing)
     pruning.check(protocol.trials, steps)
     if rest is not None and (pruning.segments > 1 or until_verified):
         raise ConfigError(
@@ -118,7 +125,8 @@ def evaluate(
         raise DataError(f"{model.name} was trained on all boards of {case.name}; choose another case.")
     inputs, restore = model.prepared(boards.inputs)
     given = model.given(inputs)
-    mind = prepare(model.automaton, model.weights, given, model.fire_rate, noise, precision)
+    rate = model.fire_rate if firing is None else firing
+    mind = prepare(model.automaton, model.weights, given, rate, noise, precision)
     puzzles = Puzzles(inputs, given, np.arange(len(inputs), dtype=np.int32))
     session = _Session(model, case, protocol, mind, boards, puzzles, restore)
     began = time.perf_counter()
@@ -136,6 +144,7 @@ def evaluate(
         "trials": k,
         "seed": seed,
         "noise": to_json(noise),
+        **({} if firing is None else {"firing": to_json(firing)}),
         "pruning": to_json(pruning) if pruning.segments > 1 else None,
         "until_verified": until_verified,
         "stopped_at_rest": to_json(rest),

@@ -15,6 +15,8 @@ from safetensors import SafetensorError
 from safetensors import numpy as tensors
 
 from .automaton import rule
+from .automaton.firing import Firing
+from .automaton.firing import check as check_firing
 from .automaton.layout import Automaton
 from .config import MOST_SEED, from_json, to_json, whole_number
 from .errors import ConfigError, ModelError, PuzzleError
@@ -121,13 +123,15 @@ class Model:
         until_verified: bool = False,
         budget: float | int | None = None,
         precision: Precision = "float32",
+        firing: Firing | None = None,
     ) -> Solution:
         """Solves one board `[h, w]` or a batch `[n, h, w]` of token grids.
 
         Each trial thinks for at most `steps` steps. The first answer that is right by the rules is taken and
         ends the thinking about its board; if there is none, the one the cells are surest of. `prune` cuts
         the steps into so many segments and halves the trials between them. With `until_verified` further
-        trials begin until every board is solved or `budget`, in seconds, is spent.
+        trials begin until every board is solved or `budget`, in seconds, is spent. With `firing`, cells fire
+        less often while they are sure.
         """
         trials = whole_number("The number of trials", trials, 1)
         seed = whole_number("The seed", seed, 0, MOST_SEED)
@@ -138,7 +142,7 @@ class Model:
         pruning = Pruning(prune) if isinstance(prune, int) else prune
         pruning.check(trials, steps)
         given = self.given(batch)
-        mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise, precision)
+        mind = prepare(self.automaton, self.weights, given, self._rate(firing), noise, precision)
         puzzles = Puzzles(batch, given, np.arange(len(batch), dtype=np.int32))
         found = seek(
             mind,
@@ -167,6 +171,7 @@ class Model:
         seed: int = 0,
         noise: Noise | None = None,
         precision: Precision = "float32",
+        firing: Firing | None = None,
     ) -> Iterator[Frame]:
         """Yields what the cells say at the start and after every `every` steps, as it is computed.
 
@@ -180,7 +185,7 @@ class Model:
             raise PuzzleError(f"Only one thought can be watched, not {len(batch):,}; hand over one board.")
         steps = self._steps(steps, batch)
         given = self.given(batch)
-        mind: Mind = prepare(self.automaton, self.weights, given, self.fire_rate, noise, precision)
+        mind: Mind = prepare(self.automaton, self.weights, given, self._rate(firing), noise, precision)
         zero = np.zeros(1, np.int32)
         thought = mind.begin(batch, given, seed, zero, zero)
         done = 0
@@ -201,9 +206,10 @@ class Model:
         seed: int = 0,
         noise: Noise | None = None,
         precision: Precision = "float32",
+        firing: Firing | None = None,
     ) -> Trace:
         """The whole thought at once; see `watch`."""
-        frames = list(self.watch(board, steps, every, seed, noise, precision))
+        frames = list(self.watch(board, steps, every, seed, noise, precision, firing))
         return Trace(
             np.array([frame.step for frame in frames], np.int32),
             np.stack([frame.grid for frame in frames]),
@@ -266,6 +272,12 @@ class Model:
         if self.puzzle == "sudoku":
             return sudoku.is_solution(inputs, grids)
         return judge(inputs, None, grids).valid
+
+    def _rate(self, firing: Firing | None) -> float | Firing:
+        if firing is None:
+            return self.fire_rate
+        check_firing(firing)
+        return firing
 
     def _steps(self, steps: int | None, batch: UInt8[np.ndarray, "n h w"]) -> int:
         if steps is None:
@@ -417,7 +429,8 @@ def _check_config(config: _Config, folder: Path) -> None:
         and 0 <= step.first_unit < step.channels
         and 1 <= unit <= step.channels
         and (step.unit is None or (step.channels - step.first_unit) % unit == 0)
-        and (step.perception != "attention" or step.channels % step.heads == 0)
+        and ("attention" not in step.perception or step.channels % step.heads == 0)
+        and (step.perception != "self-attention" or config.size is not None)
         and 0 < config.fire_rate <= 1
         and 0 <= layout.spread <= 100
         and 0 <= config.pace.base <= 10**6

@@ -44,10 +44,9 @@ def graph(model: Model) -> "onnx.ModelProto":
         raise ConfigError(
             'Writing an ONNX file needs the package onnx; install it with `pip install "cellwise[onnx]"`.'
         ) from error
-    if model.automaton.step.perception == "sobel":
-        raise ConfigError(
-            f"{model.name} sees slopes, which no ONNX file is written for; export another model."
-        )
+    unwritten = {"sobel": "sees slopes", "self-attention": "has self-attention"}
+    if why := unwritten.get(model.automaton.step.perception):
+        raise ConfigError(f"{model.name} {why}, which no ONNX file is written for; export another model.")
     spec, builder = model.automaton.step, _Builder(model)
     builder.step()
     size = model.size or ("height", "width")

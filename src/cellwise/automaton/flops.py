@@ -40,8 +40,13 @@ def closed_form(spec: StepSpec, formulation: Formulation = "cellwise") -> int:
     """
     c, z, hidden = spec.channels, spec.perceived, spec.hidden
     # Nine products and eight sums; of the Sobel filters only what is not zero, six of each for two slopes.
-    weighing = 2 * 11 * c if spec.perception == "sobel" else 17 * z
+    sparse = spec.perception == "sobel" and formulation == "cellwise"
+    weighing = 2 * 11 * c if sparse else 17 * z
     projections = (9 if formulation == "paper" else 1) if spec.perception == "attention" else 0
+    if (
+        spec.perception == "self-attention"
+    ):  # Besides nine products of keys and queries; no other formulation.
+        weighing, projections = weighing + 18 * c, 3
     branches = 2 if spec.update == "swiglu" else 1
     if spec.update == "bare":
         return weighing + 2 * z * hidden + 2 * hidden * c

@@ -12,6 +12,7 @@ from ..kernels.bits import Keys, Step
 from ..kernels.dispatch import Attention, Noise, Path, Rate, Resident, Streamed
 from ..kernels.reference import State
 from ..kernels.spec import StepSpec, Weights
+from .firing import Adaptive
 
 Count = Int32[Array, ""] | Int32[Array, " b"] | int
 """A step or a number of steps, the same for all boards or one for each."""
@@ -26,10 +27,12 @@ def one_step(
     step: Step,
     *,
     path: Path,
-    rate: Rate,
+    rate: Rate | Adaptive,
     noise: Noise | None,
 ) -> State:
     """One step and the noise after it; `step` counts from the start of the trajectory."""
+    if isinstance(rate, Adaptive):
+        rate = rate.rates(weights, state)
     state = path.step(spec, weights, state, plan, keys, step, rate)
     if noise is None or noise.silent:
         return state
@@ -46,12 +49,38 @@ def rollout(
     steps: Count,
     *,
     path: Path,
-    rate: Rate,
+    rate: Rate | Adaptive,
     noise: Noise | None = None,
 ) -> State:
     """The state after steps `first … first + steps - 1`, not differentiable; `steps` may be traced."""
     first, steps = jnp.asarray(first, jnp.int32), jnp.asarray(steps, jnp.int32)
     noise = None if noise is None or noise.silent else noise
+    if not isinstance(rate, Adaptive):
+        whole = _in_one(spec, weights, state, plan, keys, first, steps, path=path, rate=rate, noise=noise)
+        if whole is not None:
+            return whole
+
+    def body(i: Array, state: State) -> State:
+        moved = one_step(spec, weights, state, plan, keys, first + i, path=path, rate=rate, noise=noise)
+        return moved if steps.ndim == 0 else jnp.where((i < steps)[:, None, None, None], moved, state)
+
+    return jax.lax.fori_loop(jnp.int32(0), jnp.max(steps), body, state)
+
+
+def _in_one(
+    spec: StepSpec,
+    weights: Weights,
+    state: State,
+    plan: Any,
+    keys: Keys,
+    first: Array,
+    steps: Array,
+    *,
+    path: Path,
+    rate: Rate,
+    noise: Noise | None,
+) -> State | None:
+    """The same where a path takes all steps together, or None where it takes them one by one."""
     if isinstance(path, Resident) and path.takes(rate):
         call = path.call(spec, rate, noise)
         return resident.rollout(call, weights, state, plan, keys, first, steps)
@@ -63,12 +92,7 @@ def rollout(
     if isinstance(path, Attention):
         call = path.call(spec, state.shape, rate, noise)
         return attention.rollout(call, weights, state, attention.boards(call, plan, keys, first, rate), steps)
-
-    def body(i: Array, state: State) -> State:
-        moved = one_step(spec, weights, state, plan, keys, first + i, path=path, rate=rate, noise=noise)
-        return moved if steps.ndim == 0 else jnp.where((i < steps)[:, None, None, None], moved, state)
-
-    return jax.lax.fori_loop(jnp.int32(0), jnp.max(steps), body, state)
+    return None
 
 
 def learn(

@@ -20,6 +20,9 @@ def trained_shapes(spec: StepSpec, size: tuple[int, int] | None) -> Shapes:
         perceive: Shapes = {"perceive.kernels": (spec.heads, 9)}
     elif spec.perception == "sobel":
         perceive = {}
+    elif spec.perception == "self-attention":
+        maps = ("perceive.query", "perceive.key", "perceive.value")
+        perceive = {"perceive.places": (*place, c)} | dict.fromkeys(maps, (spec.heads, c // spec.heads, c))
     else:
         perceive = {
             "perceive.attention": (*place, spec.heads, 9),
@@ -64,7 +67,8 @@ def first_weights(
 ) -> dict[str, Float32[np.ndarray, "..."]]:
     """The trained arrays before training: perception of unit scale, an update that does almost nothing."""
     rng = np.random.default_rng(seed)
-    scale = {"perceive.kernels": 1 / 3, "perceive.attention": 1 / 3, "perceive.value": spec.channels**-0.5}
+    scale = {"perceive.kernels": 1 / 3, "perceive.attention": 1 / 3, "perceive.places": 0.02}
+    scale |= {f"perceive.{name}": spec.channels**-0.5 for name in ("query", "key", "value")}
     if spec.update == "bare":  # A hidden layer of unit scale (Glorot's), and at first no change at all.
         scale |= {"update.w_in": (2 / (spec.perceived + spec.hidden)) ** 0.5, "update.w_out": 0.0}
     weights = {}

@@ -83,9 +83,11 @@ def sized(size: int) -> Case:
     return _case(f"size {size}", size, f"generated mazes of size {size}")
 
 
-def _case(name: str, size: int, source: str, **kind: Any) -> Case:
+def _case(name: str, size: int | tuple[int, int], source: str, **kind: Any) -> Case:
     known = {13: (300, 1000), 59: (2_000, 1000), 201: (13_000, 100), 401: (52_000, 5)}
-    steps, count = known.get(size, (300 + (size + 2) ** 2 // 2, 1000 if size < 100 else 100))
+    height, width = (size, size) if isinstance(size, int) else size
+    usual = 300 + (height + 2) * (width + 2) // 2, 1000 if max(height, width) < 100 else 100
+    steps, count = known.get(height, usual) if height == width else usual
     return Case(
         name=name,
         steps=steps,
@@ -140,6 +142,10 @@ BENCHMARK = Benchmark(
     more=(
         _case("braided-59", 59, "braided mazes of size 59, one shortest path each", braid=1.0),
         _case("dead-ends-59", 59, "mazes of size 59 between two dead ends", endpoints="dead-ends"),
+        _case("kruskal-59", 59, "mazes of size 59 by Kruskal's algorithm", tree="kruskal"),
+        _case("prim-59", 59, "mazes of size 59 by Prim's algorithm", tree="prim"),
+        _case("wilson-59", 59, "mazes of size 59, all trees equally likely", tree="wilson"),
+        _case("wide-9x101", (9, 101), "generated mazes of 9 × 101"),
     ),
     sized=sized,
 )

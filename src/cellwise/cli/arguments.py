@@ -9,6 +9,7 @@ from typing import Any
 
 import tyro
 
+from ..automaton.firing import FRUGAL, PAPER, Firing, check
 from ..errors import ConfigError
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -29,6 +30,26 @@ def seconds(option: str, text: str) -> float:
     if found is None:
         raise ConfigError(f"{option} cannot be {text[:20]!r}; write it as 10s, 500ms or 2m.")
     return float(found[1]) * _UNITS[found[2]]
+
+
+_FIRING = {"paper": PAPER, "frugal": FRUGAL}
+
+
+def firing(option: str, text: str) -> Firing:
+    """A way to fire: by its name, or as a rate, perhaps with that of sure cells and how sure these are."""
+    if text in _FIRING:
+        return _FIRING[text]
+    try:
+        rate, *rest = (float(number) for number in text.split(","))
+        dormant, above, reach = {0: [rate, 1.0, 0.0], 2: [*rest, 0.0], 3: rest}[len(rest)]
+        found = Firing(rate, dormant, above, {0.0: 0, 1.0: 1}[reach])
+    except (ValueError, KeyError):
+        raise ConfigError(
+            f"{option} cannot be {text[:40]!r}; choose one of: {', '.join(_FIRING)}, or write RATE or "
+            "RATE,DORMANT,ABOVE[,REACH], such as 0.8,0.4,0.95."
+        ) from None
+    check(found)
+    return found
 
 
 def parse(command: Any, prog: str, words: Sequence[str]) -> Any:

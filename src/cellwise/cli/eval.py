@@ -27,7 +27,7 @@ from ..thinking.pruning import Pruning
 from ..thinking.schedule import PAPER, RELEASED, Schedule
 from ..thinking.think import Rest
 from . import eval_pictures, eval_tasks
-from .arguments import option
+from .arguments import firing, option
 from .console import Console
 
 T = TypeVar("T")
@@ -70,6 +70,8 @@ class Eval:
     """Kicks while thinking: chance for a board, chance for a cell, size, share of the steps with kicks."""
     kicks: Annotated[Literal["released", "paper"] | None, option("released|paper", "none")] = None
     """Kicks as in the pruning study: 0.1 0.2 0.3 0.25 in its released code, 0.2 0.8 0.1 0.25 in the paper."""
+    fire: Annotated[str | None, option("paper|frugal|RATE[,…]", "as trained")] = None
+    """Let cells that are sure fire less often: RATE,DORMANT,ABOVE such as 0.8,0.4,0.95; docs/firing.md."""
     rest: bool = False
     """Stop a thought that is over, in which no number would change by more than 1e-5; saves time."""
     precision: Precision = "float32"
@@ -207,6 +209,7 @@ class Eval:
                 rest=Rest() if self.rest else None,
                 tell=lambda _, steps: progress.advance(task, steps),
                 precision=self.precision,
+                firing=None if self.fire is None else firing("--fire", self.fire),
                 prune=Pruning(self.prune, self.prune_rule, shared=self.shared_start),
                 until_verified=self.until_verified,
                 depths=tuple(chain.from_iterable(self.depths)),

@@ -14,6 +14,7 @@ import tyro
 from jaxtyping import Float32, UInt8
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ..automaton.firing import Firing
 from ..config import MOST_SEED, whole_number
 from ..errors import ConfigError, ModelError, PuzzleError
 from ..files import check_writable, read_bytes
@@ -28,7 +29,7 @@ from ..report.terminal import Drawing, least_sure, watch
 from ..thinking.pruning import Pruning
 from ..thinking.schedule import usual
 from ..version import __version__
-from .arguments import option, seconds
+from .arguments import firing, option, seconds
 from .console import Console
 from .solve_arc import Arc
 from .solve_pictures import VisualSudoku
@@ -55,6 +56,7 @@ class _Task:
     seed: int
     trials: int
     noise: Noise | None
+    firing: Firing | None = None
 
     @property
     def clues(self) -> UInt8[np.ndarray, "9 9"] | None:
@@ -76,6 +78,7 @@ class _Task:
             "trials": self.trials,
             "most_steps": self.steps,
             "noise": None if self.noise is None else asdict(self.noise),
+            **({} if self.firing is None else {"firing": asdict(self.firing)}),
         }
 
 
@@ -104,6 +107,8 @@ class _Thinking:
     """Which thought; the same seed thinks the same thought."""
     noise: Annotated[float, tyro.conf.arg(metavar="SIZE")] = 0.0
     """Kicks of this size, such as 0.3, now and then in the first quarter of the steps."""
+    fire: Annotated[str | None, option("paper|frugal|RATE[,…]", "as trained")] = None
+    """Let cells that are sure fire less often: RATE,DORMANT,ABOVE such as 0.8,0.4,0.95; docs/firing.md."""
     prune: Annotated[int, tyro.conf.arg(metavar="1|2|4|8")] = 1
     """Cut the steps into so many segments and halve the trials between them."""
     until_verified: bool = False
@@ -113,7 +118,7 @@ class _Thinking:
     watch: bool = False
     """Show the cells while they think."""
     save: Annotated[tuple[Path, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="PATH")] = ()
-    """Save the thought as .gif, .mp4 or .json, or its end as .png; may be given several times."""
+    """Save the thought as .gif, .mp4, .json or a film strip (.svg, .pdf), or its end as .png; repeatable."""
     json: bool = False
     """Print one JSON object and nothing else."""
 
@@ -137,9 +142,13 @@ class _Thinking:
                 f"The noise cannot be {self.noise:g}; choose a size from 0 to {MOST_NOISE}, such as 0.3."
             )
         whole_number("The seed", self.seed, 0, MOST_SEED)
+        self._firing()
         check_budget(self._seconds())
         if self.trials is not None:
             whole_number("The number of trials", self.trials, 1)
+
+    def _firing(self) -> Firing | None:
+        return None if self.fire is None else firing("--fire", self.fire)
 
     def _seconds(self) -> float | None:
         if self.budget is not None:
@@ -156,7 +165,7 @@ class _Thinking:
         usually = 1 if follows else _USUAL_TRIALS[model.puzzle]
         trials = usually if self.trials is None else self.trials
         Pruning(self.prune).check(trials, steps)
-        task = _Task(model, restore(batch)[0], steps, self.seed, trials, kicks)
+        task = _Task(model, restore(batch)[0], steps, self.seed, trials, kicks, self._firing())
         began = time.perf_counter()
         answer = self._follow(task) if follows else self._think(task)
         seconds = time.perf_counter() - began
@@ -192,6 +201,7 @@ class _Thinking:
                 prune=self.prune,
                 until_verified=self.until_verified,
                 budget=self._seconds(),
+                firing=task.firing,
             )
         grid, cells, steps = solution.grid[0], np.nan_to_num(solution.cells[0]), int(solution.steps[0])
         trial = None if solution.trial is None else int(solution.trial[0])
@@ -345,7 +355,7 @@ def _text(argument: str, characters: set[str]) -> str:
 def _until_solved(task: _Task, every: int, moments: list[Frame]) -> Iterator[Frame]:
     """The frames of the first trial, which are also added to `moments`, until it has found a right answer."""
     changed = 0
-    for frame in task.model.watch(task.board, task.steps, every, task.seed, task.noise):
+    for frame in task.model.watch(task.board, task.steps, every, task.seed, task.noise, firing=task.firing):
         if moments and not np.array_equal(frame.grid, moments[-1].grid):
             changed = frame.step
         moments.append(frame)

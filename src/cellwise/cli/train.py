@@ -30,7 +30,8 @@ def _changes(kind: type, *others: type) -> type:
     None keeps what the preset has.
     """
     hints, about = typing.get_type_hints(kind), _descriptions(kind)
-    known = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only)  # What it inherits comes last.
+    # What it inherits comes last.
+    known = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only is True)
     for other in others:
         names = {field.name for field in known}
         known += [field for field in dataclasses.fields(other) if field.name not in names]

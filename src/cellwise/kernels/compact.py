@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float32, Int32
+from jaxtyping import Bool, Float32, Int32, Shaped
 
 from .reference import State
 from .spec import OFFSETS, StepSpec, Weights, beyond_edge
@@ -83,22 +83,23 @@ def step(
 def add(state: State, plan: Plan, change: Float32[Array, "b capacity c"]) -> State:
     """The state with a change added to its free cells."""
     rows = change.reshape(-1, change.shape[-1])
-    return state + _gather(_with_last(rows), plan.slot).reshape(state.shape)
+    return state + gather(with_last(rows), plan.slot).reshape(state.shape)
 
 
-def _gather(table: Float32[Array, "r k"], index: Int32[Array, "*i"]) -> Float32[Array, "*i k"]:
+def gather(table: Shaped[Array, "r ..."], index: Int32[Array, "..."]) -> Shaped[Array, "..."]:
+    """The rows of a table, all of which must be there."""
     return table.at[index].get(mode="promise_in_bounds")
 
 
-def _with_last(table: Float32[Array, "r k"], last: Array | None = None) -> Float32[Array, "r+1 k"]:
+def with_last(table: Float32[Array, "r k"], last: Array | None = None) -> Float32[Array, "r+1 k"]:
     """The table with one more row, zeros unless given, which the index of nothing points to."""
     row = jnp.zeros((1, table.shape[1]), table.dtype) if last is None else last.reshape(1, -1)
     return jnp.concatenate([table, row])
 
 
-def _with_edge(spec: StepSpec, weights: Weights, rows: Float32[Array, "rows c"]) -> Float32[Array, "r c"]:
+def with_edge(spec: StepSpec, weights: Weights, rows: Float32[Array, "rows c"]) -> Float32[Array, "r c"]:
     """The rows that a plan's `around` points into."""
-    return rows if spec.padding == "wrap" else _with_last(rows, beyond_edge(spec, weights))
+    return rows if spec.padding == "wrap" else with_last(rows, beyond_edge(spec, weights))
 
 
 def _hidden(spec: StepSpec, weights: Weights, near: Float32[Array, "m 9 c"]) -> tuple[Array, Array]:
@@ -108,12 +109,17 @@ def _hidden(spec: StepSpec, weights: Weights, near: Float32[Array, "m 9 c"]) -> 
     return z, jax.nn.relu(z @ weights["update.w_in"] + weights["update.b_in"][None])
 
 
-def _step_value(spec: StepSpec, weights: Weights, rows: Array, plan: Plan, mask: Array) -> Array:
-    table = _with_edge(spec, weights, rows)
+def change(spec: StepSpec, weights: Weights, near: Float32[Array, "m 9 c"]) -> Float32[Array, "m c"]:
+    """What cells with these neighbourhoods propose for themselves."""
+    _, hidden = _hidden(spec, weights, near)
+    return hidden @ weights["update.w_out"].T + weights["update.b_out"][None]
 
-    def change(around: Int32[Array, "m 9"], mask: Float32[Array, "m 1"]) -> Float32[Array, "m c"]:
-        _, hidden = _hidden(spec, weights, _gather(table, around))
-        return (hidden @ weights["update.w_out"].T + weights["update.b_out"][None]) * mask
+
+def _step_value(spec: StepSpec, weights: Weights, rows: Array, plan: Plan, mask: Array) -> Array:
+    table = with_edge(spec, weights, rows)
+
+    def masked(around: Int32[Array, "m 9"], mask: Float32[Array, "m 1"]) -> Float32[Array, "m c"]:
+        return change(spec, weights, gather(table, around)) * mask
 
     def in_tiles(around: Int32[Array, "m 9"], mask: Float32[Array, "m 1"]) -> Float32[Array, "m c"]:
         count = -(-len(mask) // TILE)
@@ -122,14 +128,14 @@ def _step_value(spec: StepSpec, weights: Weights, rows: Array, plan: Plan, mask:
         def split(x: Array) -> Array:
             return jnp.pad(x, ((0, count * size - len(x)), (0, 0))).reshape(count, size, -1)
 
-        tiles = jax.lax.map(lambda tile: change(*tile), (split(around), split(mask)))
+        tiles = jax.lax.map(lambda tile: masked(*tile), (split(around), split(mask)))
         return tiles.reshape(count * size, -1)[: len(mask)]
 
     if len(mask) < TILED_FROM:
-        changes = change(plan.around, mask)
+        changes = masked(plan.around, mask)
     else:
-        changes = jax.lax.platform_dependent(plan.around, mask, cpu=in_tiles, default=change)
-    return rows + _gather(_with_last(changes), plan.slot)
+        changes = jax.lax.platform_dependent(plan.around, mask, cpu=in_tiles, default=masked)
+    return rows + gather(with_last(changes), plan.slot)
 
 
 def _step_forward(spec: StepSpec, weights: Weights, rows: Array, plan: Plan, mask: Array) -> tuple:
@@ -138,19 +144,19 @@ def _step_forward(spec: StepSpec, weights: Weights, rows: Array, plan: Plan, mas
 
 def _step_backward(spec: StepSpec, residuals: tuple, d_out: Float32[Array, "rows c"]) -> tuple:
     weights, rows, plan, mask = residuals
-    near = _gather(_with_edge(spec, weights, rows), plan.around)
+    near = gather(with_edge(spec, weights, rows), plan.around)
     z, hidden = _hidden(spec, weights, near)
     own = plan.around[:, 4]
-    d_kept = jnp.where(plan.alive.reshape(-1, 1), _gather(d_out, own), 0.0)
+    d_kept = jnp.where(plan.alive.reshape(-1, 1), gather(d_out, own), 0.0)
     d_change = d_kept * mask
     d_hidden = jnp.where(hidden > 0, d_change @ weights["update.w_out"], 0.0)
     d_z = d_hidden @ weights["update.w_in"].T
     heads = d_z.reshape(-1, spec.heads, spec.channels)
 
     k = weights["perceive.kernels"]
-    received = _gather(_with_last(d_z), plan.sources).reshape(-1, 9, spec.heads, spec.channels)
+    received = gather(with_last(d_z), plan.sources).reshape(-1, 9, spec.heads, spec.channels)
     d_cells = d_kept + sum(k[m, n] * received[:, n, m] for n in range(9) for m in range(spec.heads))  # type: ignore[operator]
-    d_rows = _gather(_with_last(d_cells), plan.slot)
+    d_rows = gather(with_last(d_cells), plan.slot)
 
     d_kernels = [jnp.einsum("amc,ac->m", heads, near[:, n]) for n in range(9)]
     d_weights = {name: jnp.zeros_like(weight) for name, weight in weights.items()} | {

@@ -8,11 +8,12 @@ a path can make them where and when it needs them.
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool
 
-from . import attention, bits, compact, precision, reference, resident, sobel, streamed
+from . import attention, awake, bits, compact, precision, reference, resident, sobel, streamed
 from .bits import Keys, Rate, Step
 from .noise import Noise, kicks
 from .precision import Precision
@@ -97,16 +98,52 @@ class Compact:
         rate: Rate,
     ) -> State:
         """One step of the free cells."""
-        words = bits.at_cells(bits.at_step(keys, bits.FIRE, step), plan.cells)
-        if not isinstance(rate, float | int):
-            rate = jnp.take_along_axis(rate.reshape(len(keys), -1), plan.cells, axis=1)
-        return compact.step(spec, weights, state, plan, bits.chance(words, rate))
+        return compact.step(spec, weights, state, plan, fired_of(plan, keys, step, rate))
 
     def kick(
         self, spec: StepSpec, state: State, plan: compact.Plan, keys: Keys, step: Step, noise: Noise
     ) -> State:
         """Noise on the free cells."""
         return compact.add(state, plan, kicks(noise, spec.channels, plan.cells, keys, step))
+
+
+def fired_of(plan: compact.Plan, keys: Keys, step: Step, rate: Rate) -> Bool[Array, "b capacity"]:
+    """Which of the free cells fire at a step."""
+    words = bits.at_cells(bits.at_step(keys, bits.FIRE, step), plan.cells)
+    if not isinstance(rate, float | int):
+        rate = jnp.take_along_axis(rate.reshape(len(keys), -1), plan.cells, axis=1)
+    return bits.chance(words, rate)
+
+
+@dataclass(frozen=True)
+class Awake:
+    """Only the cells that fire, on a CPU, for thinking; at most `capacity` cells of a board are free."""
+
+    capacity: int
+    name: str = "awake"
+
+    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> compact.Plan:
+        """Finds the free cells."""
+        return compact.plan(spec, given, self.capacity)
+
+    def step(
+        self,
+        spec: StepSpec,
+        weights: Weights,
+        state: State,
+        plan: compact.Plan,
+        keys: Keys,
+        step: Step,
+        rate: Rate,
+    ) -> State:
+        """One step of the cells that fire."""
+        return awake.step(spec, weights, state, plan, fired_of(plan, keys, step, rate))
+
+    def kick(
+        self, spec: StepSpec, state: State, plan: compact.Plan, keys: Keys, step: Step, noise: Noise
+    ) -> State:
+        """Noise on the free cells."""
+        return Compact(self.capacity).kick(spec, state, plan, keys, step, noise)
 
 
 @dataclass(frozen=True)
@@ -302,46 +339,64 @@ def attention_refusal(spec: StepSpec) -> str | None:
     return attention.refusal(spec)
 
 
-def resident_refusal(spec: StepSpec) -> str | None:
+ALIKE = "it knows one rate for all cells, and here those that are sure fire at another"
+
+
+def awake_refusal(spec: StepSpec, steady: bool) -> str | None:
+    """Why `Awake` cannot run this rule here, or would not be faster, or None."""
+    if reason := compact_refusal(spec):
+        return reason
+    if steady:
+        return "it gains where few cells fire, and here all fire alike"
+    return None if jax.default_backend() == "cpu" else "it gains on a CPU only"
+
+
+def resident_refusal(spec: StepSpec, steady: bool = True) -> str | None:
     """Why `Resident` cannot run this rule here, or None."""
-    return compact_refusal(spec) or resident.refusal(spec)
+    return compact_refusal(spec) or resident.refusal(spec) or (None if steady else ALIKE)
 
 
-def streamed_refusal(spec: StepSpec) -> str | None:
+def streamed_refusal(spec: StepSpec, steady: bool = True) -> str | None:
     """Why `Streamed` does not run this rule here and now, or None."""
     if reason := streamed.refusal(spec):
         return reason
     if precision.current() != "bf16":
         return "it rounds factors of products to bf16, which was not asked for"
-    return None
+    return None if steady else ALIKE
 
 
-def verdicts(spec: StepSpec) -> list[Verdict]:
-    """Every path with its reason for refusing this rule, in the order of preference."""
+def verdicts(spec: StepSpec, steady: bool = True) -> list[Verdict]:
+    """Every path with its reason for refusing this rule, in the order of preference.
+
+    `steady` is whether all cells fire alike; if not, their rates change from step to step.
+    """
     refusals = {
-        "resident": resident_refusal,
-        "compact": compact_refusal,
-        "streamed": streamed_refusal,
-        "attention": attention_refusal,
-        "sobel": sobel.refusal,
+        "resident": resident_refusal(spec, steady),
+        "awake": awake_refusal(spec, steady),
+        "compact": compact_refusal(spec),
+        "streamed": streamed_refusal(spec, steady),
+        "attention": attention_refusal(spec),
+        "sobel": sobel.refusal(spec),
+        "reference": None,
     }
-    return [Verdict(name, refusal(spec)) for name, refusal in refusals.items()] + [Verdict("reference", None)]
+    return [Verdict(name, reason) for name, reason in refusals.items()]
 
 
-def runnable(spec: StepSpec, free: int) -> list[Path]:
+def runnable(spec: StepSpec, free: int, steady: bool = True) -> list[Path]:
     """The paths that can run this rule on boards with at most `free` cells that are not given, best first."""
     made: dict[str, Path] = {
         "resident": Resident(max(free, 1)),
+        "awake": Awake(max(free, 1)),
         "compact": Compact(max(free, 1)),
         "streamed": Streamed(),
         "attention": Attention(),
         "sobel": Sobel(),
         "reference": Reference(),
     }
-    return [made[verdict.path] for verdict in verdicts(spec) if verdict.reason is None]
+    return [made[verdict.path] for verdict in verdicts(spec, steady) if verdict.reason is None]
 
 
-def choose(spec: StepSpec, free: int, exactly: Precision) -> Path:
+def choose(spec: StepSpec, free: int, exactly: Precision, steady: bool = True) -> Path:
     """The fastest of them for products of this precision."""
     with precision.products(exactly):
-        return runnable(spec, free)[0]
+        return runnable(spec, free, steady)[0]

@@ -1,4 +1,5 @@
-"""The step as the paper computes it: attention projects all nine neighbours of every cell.
+"""The step as the paper computes it: attention projects all nine neighbours of every cell, and the zeros of
+fixed kernels are multiplied as well.
 
 Nobody runs this; it is what the paper counts, and `reference` must agree with it in output.
 """
@@ -9,7 +10,7 @@ from jaxtyping import Bool, Float32
 
 from . import reference
 from .reference import State
-from .spec import StepSpec, Weights, beyond_edge
+from .spec import SOBEL, StepSpec, Weights, beyond_edge
 
 
 def step(
@@ -27,11 +28,14 @@ def step(
 
 
 def perceive(spec: StepSpec, weights: Weights, state: State) -> Float32[jax.Array, "b h w z"]:
-    """What every cell perceives, projected after the neighbours are gathered; kernels have no projection."""
-    if spec.perception != "attention":
+    """What every cell perceives, in the paper's order of operations; learned kernels have one order only."""
+    if spec.perception in ("kernels", "self-attention"):
         return reference.perceive(spec, weights, state)
     b, h, w, c = state.shape
     around = reference.neighbours(reference.pad(spec, state, beyond_edge(spec, weights)))
+    if spec.perception == "sobel":
+        slopes = [sum(k * x for k, x in zip(kernel, around, strict=True)) for kernel in SOBEL]
+        return jnp.concatenate([jnp.asarray(slope) for slope in slopes], axis=-1)
     value = weights["perceive.value"].reshape(c, c)
     attention = weights["perceive.attention"]
     attention = jnp.broadcast_to(attention, (h, w, *attention.shape[-2:]))

@@ -96,6 +96,8 @@ def perceive(spec: StepSpec, weights: Weights, state: State) -> Float32[Array, "
         around = neighbours(pad(spec, state, beyond))
         slopes = [sum(k * x for k, x in zip(kernel, around, strict=True) if k) for kernel in SOBEL]
         return jnp.concatenate([jnp.asarray(slope) for slope in slopes], axis=-1)
+    if spec.perception == "self-attention":
+        return attend(spec, weights, state)
     # The projection is linear, so it is applied once to each cell and not once to each neighbour.
     value = weights["perceive.value"].reshape(c, c)
     projected = state @ value.T
@@ -104,6 +106,24 @@ def perceive(spec: StepSpec, weights: Weights, state: State) -> Float32[Array, "
     if attention.ndim == 2:
         attention = jnp.broadcast_to(attention, (h, w, *attention.shape))
     z = sum(attention[None, :, :, :, n, None] * around[n] for n in range(9))
+    return jnp.asarray(z).reshape(b, h, w, c)
+
+
+def attend(spec: StepSpec, weights: Weights, state: State) -> Float32[Array, "b h w z"]:
+    """What every cell perceives if each head weighs neighbours by their keys and the cell's own query."""
+    b, h, w, c = state.shape
+    state = state + weights["perceive.places"][None]
+    query, key, value = (weights[f"perceive.{name}"].reshape(c, c) for name in ("query", "key", "value"))
+    beyond = beyond_edge(spec, weights)
+
+    def around(matrix: Array) -> list[Array]:
+        projected = pad(spec, state @ matrix.T, matrix @ beyond)
+        return [near.reshape(b, h, w, spec.heads, -1) for near in neighbours(projected)]
+
+    asked = (state @ query.T).reshape(b, h, w, spec.heads, -1) / (c // spec.heads) ** 0.5
+    fit = jnp.stack([jnp.sum(asked * near, axis=-1) for near in around(key)])
+    shares = jax.nn.softmax(fit, axis=0)
+    z = sum(share[..., None] * near for share, near in zip(shares, around(value), strict=True))
     return jnp.asarray(z).reshape(b, h, w, c)
 
 

@@ -20,7 +20,9 @@ class StepSpec:
     - `perception`: `kernels` are `heads` scalar 3×3 kernels shared by all channels, so that a cell perceives
       `heads × channels` numbers; `attention` projects every neighbour to `channels / heads` numbers a head
       and weighs the nine with fixed, signed weights, so that a cell perceives `channels` numbers; `sobel`
-      is fixed: each channel itself and its slopes along x and y, so `heads` is 3.
+      is fixed: each channel itself and its slopes along x and y, so `heads` is 3. `self-attention` weighs
+      by how well keys fit queries instead, and every place has a learned vector of its own; it is there to
+      be compared with.
     - `update`: `mlp` (one hidden layer, ReLU), `bare` (the same without biases) or `swiglu`, all `hidden`
       wide.
     - `padding`: what lies beyond the edge: the opposite edge, zeros, or token `padding_token` (whose vector
@@ -32,7 +34,7 @@ class StepSpec:
     """
 
     channels: int
-    perception: Literal["kernels", "attention", "sobel"]
+    perception: Literal["kernels", "attention", "sobel", "self-attention"]
     heads: int
     hidden: int
     padding: Padding
@@ -47,7 +49,7 @@ class StepSpec:
     @property
     def perceived(self) -> int:
         """How many numbers a cell perceives."""
-        return self.channels if self.perception == "attention" else self.channels * self.heads
+        return self.channels if "attention" in self.perception else self.channels * self.heads
 
 
 def beyond_edge(spec: StepSpec, weights: Weights) -> Float32[Array, " c"]:

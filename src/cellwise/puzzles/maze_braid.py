@@ -8,7 +8,7 @@ from .maze_growth import DIRECTIONS, ORDERS
 from .maze_path import distances, on_shortest_paths
 
 
-def doors(cells: Shaped[np.ndarray, "n h w"], direction: int) -> Shaped[np.ndarray, "n k k"]:
+def doors(cells: Shaped[np.ndarray, "n h w"], direction: int) -> Shaped[np.ndarray, "n r c"]:
     """A view of the cell on the `direction` side of every room."""
     return (
         cells[:, :-1:2, 1::2],
@@ -18,7 +18,7 @@ def doors(cells: Shaped[np.ndarray, "n h w"], direction: int) -> Shaped[np.ndarr
     )[direction]
 
 
-def count_doors(mazes: UInt8[np.ndarray, "n h w"]) -> Int64[np.ndarray, "n k k"]:
+def count_doors(mazes: UInt8[np.ndarray, "n h w"]) -> Int64[np.ndarray, "n r c"]:
     """How many ways lead out of each room."""
     return np.stack([doors(mazes, direction) != WALL for direction in DIRECTIONS]).sum(axis=0)
 
@@ -26,8 +26,8 @@ def count_doors(mazes: UInt8[np.ndarray, "n h w"]) -> Int64[np.ndarray, "n k k"]
 def add_loops(
     mazes: UInt8[np.ndarray, "n h w"],
     ends: Int64[np.ndarray, "n 2 2"],
-    chosen: Bool[np.ndarray, "n k k"],
-    orders: UInt8[np.ndarray, "n k k"],
+    chosen: Bool[np.ndarray, "n r c"],
+    orders: UInt8[np.ndarray, "n r c"],
 ) -> UInt8[np.ndarray, "n h w"]:
     """Tree mazes with a second door in each chosen dead end, and their only shortest path drawn.
 

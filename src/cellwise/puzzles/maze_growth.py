@@ -1,4 +1,4 @@
-"""The randomised depth-first search that grows a spanning tree over k x k rooms.
+"""The randomised depth-first search that grows a spanning tree over r x c rooms.
 
 Two ways to the same trees: in lockstep, every maze of a batch making its next move together, and one maze
 at a time for batches too small to pay for array operations.
@@ -29,12 +29,12 @@ class Trees:
     `entered[a] <= entered[b] <= last[a]`. `towards` is the direction the room was entered in, -1 at the root.
     """
 
-    entered: Int32[np.ndarray, "n k k"]
-    last: Int32[np.ndarray, "n k k"]
-    towards: Int8[np.ndarray, "n k k"]
+    entered: Int32[np.ndarray, "n r c"]
+    last: Int32[np.ndarray, "n r c"]
+    towards: Int8[np.ndarray, "n r c"]
 
 
-def grow(orders: UInt8[np.ndarray, "n k k"], roots: Int64[np.ndarray, "n 2"]) -> Trees:
+def grow(orders: UInt8[np.ndarray, "n r c"], roots: Int64[np.ndarray, "n 2"]) -> Trees:
     """The trees of searches that start at `roots` (row, column) and try neighbours in each room's order.
 
     A room always takes the first direction of its order that leads to a new room, for which a fixed
@@ -43,18 +43,18 @@ def grow(orders: UInt8[np.ndarray, "n k k"], roots: Int64[np.ndarray, "n 2"]) ->
     return (grow_in_lockstep if len(orders) >= _LOCKSTEP_FROM else grow_one_by_one)(orders, roots)
 
 
-def grow_in_lockstep(orders: UInt8[np.ndarray, "n k k"], roots: Int64[np.ndarray, "n 2"]) -> Trees:
+def grow_in_lockstep(orders: UInt8[np.ndarray, "n r c"], roots: Int64[np.ndarray, "n 2"]) -> Trees:
     """`grow` for many mazes."""
-    count, side, _ = orders.shape
+    count, rows, columns = orders.shape
     order, tries, visited = _padded(orders)
     maze = np.arange(count)
-    here = maze * (side + 2) ** 2 + (roots[:, 0] + 1) * (side + 2) + roots[:, 1] + 1
+    here = (maze * (rows + 2) + roots[:, 0] + 1) * (columns + 2) + roots[:, 1] + 1
     order, visited = order.ravel(), visited.ravel()
     visited[here] = True
     root, number = here, np.zeros(count, np.int32)
     entered, last, back = np.zeros((3, order.size), np.int32)
     # Every room but the root is entered once and left once, in all mazes alike.
-    for _ in range(2 * (side * side - 1)):
+    for _ in range(2 * (rows * columns - 1)):
         around = here[:, None] + tries[order[here]]
         new = ~visited[around]
         choice = new.argmax(axis=1)
@@ -67,19 +67,19 @@ def grow_in_lockstep(orders: UInt8[np.ndarray, "n k k"], roots: Int64[np.ndarray
         visited[there] = True
         here = there
     last[root] = number
-    return _trees(entered, last, back, side)
+    return _trees(entered, last, back, (rows, columns))
 
 
-def grow_one_by_one(orders: UInt8[np.ndarray, "n k k"], roots: Int64[np.ndarray, "n 2"]) -> Trees:
+def grow_one_by_one(orders: UInt8[np.ndarray, "n r c"], roots: Int64[np.ndarray, "n 2"]) -> Trees:
     """`grow` for few mazes, however large."""
-    side = orders.shape[1]
+    _, rows, columns = orders.shape
     padded, steps, visited = _padded(orders)
     tries = steps.tolist()
     searches = []
     for order, closed, (row, column) in zip(padded, visited, roots.tolist(), strict=True):
         order, closed = bytes(order), bytearray(closed)
         entered, last, back = [0] * len(order), [0] * len(order), [0] * len(order)
-        here = root = (row + 1) * (side + 2) + column + 1
+        here = root = (row + 1) * (columns + 2) + column + 1
         closed[here] = True
         number = 0
         while True:
@@ -97,16 +97,16 @@ def grow_one_by_one(orders: UInt8[np.ndarray, "n k k"], roots: Int64[np.ndarray,
                 here -= back[here]
         searches.append((entered, last, back))
     entered, last, back = np.array(searches, np.int32).swapaxes(0, 1)
-    return _trees(entered, last, back, side)
+    return _trees(entered, last, back, (rows, columns))
 
 
 def _padded(
-    orders: UInt8[np.ndarray, "n k k"],
+    orders: UInt8[np.ndarray, "n r c"],
 ) -> tuple[UInt8[np.ndarray, "n framed"], Int64[np.ndarray, "24 4"], Bool[np.ndarray, "n framed"]]:
     """Orders in a frame one room wide; the steps of each order; the rooms closed to the search."""
-    count, side, _ = orders.shape
+    count, _, columns = orders.shape
     frame = ((0, 0), (1, 1), (1, 1))
-    steps = np.array([-(side + 2), -1, 1, side + 2])[ORDERS]
+    steps = np.array([-(columns + 2), -1, 1, columns + 2])[ORDERS]
     closed = np.pad(np.zeros(orders.shape, bool), frame, constant_values=True)
     return np.pad(orders, frame).reshape(count, -1), steps, closed.reshape(count, -1)
 
@@ -115,13 +115,14 @@ def _trees(
     entered: Int32[np.ndarray, "..."],
     last: Int32[np.ndarray, "..."],
     back: Int32[np.ndarray, "..."],
-    side: int,
+    rooms: tuple[int, int],
 ) -> Trees:
     """Takes the frame off and turns steps into directions."""
+    rows, columns = rooms
     entered, last, back = (
-        flat.reshape(-1, side + 2, side + 2)[:, 1:-1, 1:-1].copy() for flat in (entered, last, back)
+        flat.reshape(-1, rows + 2, columns + 2)[:, 1:-1, 1:-1].copy() for flat in (entered, last, back)
     )
     towards = np.full(back.shape, -1, np.int8)
-    for direction, step in zip(DIRECTIONS, (-(side + 2), -1, 1, side + 2), strict=True):
+    for direction, step in zip(DIRECTIONS, (-(columns + 2), -1, 1, columns + 2), strict=True):
         towards[back == step] = direction
     return Trees(entered, last, towards)

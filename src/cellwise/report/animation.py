@@ -18,6 +18,7 @@ from ..errors import ConfigError
 from ..files import write_bytes, write_json, written_atomically
 from ..puzzles import maze_text, sudoku
 from .picture import picture, save_picture
+from .strip import save_strip
 
 TRACE_FORMAT = "cellwise trace 1"
 """What a saved trace says it is."""
@@ -55,10 +56,10 @@ class Trace(Protocol):
 def check_format(path: str | os.PathLike[str]) -> None:
     """Raises ConfigError if `save` cannot write a file of this name, so that no work is done in vain."""
     extension = Path(path).suffix.lower()
-    if extension not in (".gif", ".mp4", ".json", ".png"):
+    if extension not in (".gif", ".mp4", ".json", ".png", ".svg", ".pdf"):
         raise ConfigError(
             f"Cannot tell from the name {os.fspath(path)} what to save; "
-            "let it end in .gif, .mp4, .json or .png."
+            "let it end in .gif, .mp4, .json, .png, .svg or .pdf."
         )
     if extension == ".mp4":
         _encoder()
@@ -77,8 +78,9 @@ def save(
 ) -> None:
     """Writes a thought about a maze, or with `clues` about a Sudoku, in the form that the extension names.
 
-    `.gif` and `.mp4` move, `.png` is the last frame, `.json` lists every frame after what `origin` says: the
-    model, the seed and whatever else it takes to think the same thought again.
+    `.gif` and `.mp4` move, `.svg` and `.pdf` are film strips, `.png` is the last frame, `.json` lists every
+    frame after what `origin` says: the model, the seed and whatever else it takes to think the same thought
+    again.
     """
     check_format(path)
     match Path(path).suffix.lower():
@@ -88,6 +90,8 @@ def save(
             write_mp4(path, partial(_drawn, trace, clues))
         case ".png":
             save_picture(picture(trace.grid[-1], trace.confidence[-1], clues), path)
+        case ".svg" | ".pdf":
+            save_strip(path, trace.steps, trace.grid, trace.confidence, clues)
         case _:
             write_json(path, {"format": TRACE_FORMAT, **(origin or {}), "frames": _table(trace, clues)})
 

@@ -14,7 +14,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float32, Int32, UInt8
 
-from ..automaton import layout, rollout
+from ..automaton import firing, layout, rollout
+from ..automaton.firing import Firing
 from ..automaton.layout import Automaton
 from ..kernels.dispatch import Noise, Path
 from ..kernels.precision import Precision, products
@@ -168,7 +169,7 @@ def _advance(
     *,
     automaton: Automaton,
     path: Path,
-    rate: float,
+    rate: float | Firing,
     noise: Noise | None,
     block: int,
     precision: Precision,
@@ -176,7 +177,7 @@ def _advance(
     def moved(state: State, given: Array, keys: Array, first: Array) -> State:
         plan = path.plan(automaton.step, given)
         spec = automaton.step
-        how: Any = {"path": path, "rate": rate, "noise": noise}
+        how: Any = {"path": path, "rate": firing.bound(rate, automaton), "noise": noise}
         return rollout.rollout(spec, weights, state, plan, keys, first, steps, **how)
 
     def body(number: Array, state: State) -> State:

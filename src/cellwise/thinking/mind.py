@@ -10,7 +10,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float32, Int32, UInt8
 
-from ..automaton import layout, rollout
+from ..automaton import firing, layout, rollout
+from ..automaton.firing import Firing
 from ..automaton.layout import Automaton
 from ..kernels import bits
 from ..kernels.bits import Keys
@@ -41,7 +42,7 @@ class Mind:
     automaton: Automaton
     weights: Weights
     path: Path
-    rate: float
+    rate: float | Firing
     noise: Noise | None
     precision: Precision = "float32"
     """Float32 unless asked otherwise, on every device: a thought is to be the same thought everywhere, and
@@ -123,14 +124,13 @@ def _advance(
     *,
     automaton: Automaton,
     path: Path,
-    rate: float,
+    rate: float | Firing,
     noise: Noise | None,
     precision: Precision,
 ) -> State:
+    how: Any = {"path": path, "rate": firing.bound(rate, automaton), "noise": noise}
     with products(precision):
-        return rollout.rollout(
-            automaton.step, weights, state, plan, keys, first, steps, path=path, rate=rate, noise=noise
-        )
+        return rollout.rollout(automaton.step, weights, state, plan, keys, first, steps, **how)
 
 
 @partial(jax.jit, static_argnames=("automaton", "path", "precision"))
@@ -153,11 +153,12 @@ def prepare(
     automaton: Automaton,
     weights: dict[str, Float32[np.ndarray, "..."]],
     given: Bool[np.ndarray, "n h w"],
-    rate: float,
+    rate: float | Firing,
     noise: Noise | None,
     precision: Precision = "float32",
 ) -> Mind:
     """A mind for these boards, by the fastest path that can run it."""
     free = int((~given).sum((1, 2)).max(initial=0))
     arrays = {name: jnp.asarray(weight) for name, weight in weights.items()}
-    return Mind(automaton, arrays, choose(automaton.step, free, precision), rate, noise, precision)
+    path = choose(automaton.step, free, precision, firing.steady(rate))
+    return Mind(automaton, arrays, path, rate, noise, precision)

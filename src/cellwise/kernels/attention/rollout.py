@@ -31,13 +31,13 @@ MOST_DENSE = 128
 WRITTEN_OUT, WRITTEN_OUT_THINKING = 48, 8
 """The most steps of a loop that a GPU is given one after the other; more of them take long to compile."""
 
+_OTHERS = {"kernels": "shared kernels", "sobel": "fixed slopes", "self-attention": "self-attention"}
+
 
 def refusal(spec: StepSpec) -> str | None:
     """Why a rule cannot be run like this, or None."""
     if spec.perception != "attention":
-        return (
-            f"it knows attention, not {'shared kernels' if spec.perception == 'kernels' else 'fixed slopes'}"
-        )
+        return f"it knows attention, not {_OTHERS[spec.perception]}"
     if spec.update == "bare":
         return "it knows updates with biases"
     if spec.unit is None:
