@@ -29,7 +29,8 @@ def _changes(kind: type, other: type | None = None) -> type:
     None keeps what the preset has.
     """
     hints, about = typing.get_type_hints(kind), _descriptions(kind)
-    known = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only)  # What it inherits comes last.
+    # What it inherits comes last.
+    known = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only is True)
     if other is not None:
         names = {field.name for field in known}
         known += [field for field in dataclasses.fields(other) if field.name not in names]
