@@ -85,6 +85,11 @@ def words(name: str, value) -> list[str]:
 
 
 OTHERS = {
+    "clip": 2.0,
+    "beta1": 0.5,
+    "beta2": 0.5,
+    "weight_decay": 0.5,
+    "average": 0.5,
     "steps": 7,
     "schedule__first": 0.5,
     "schedule__peak": 0.5,
@@ -113,11 +118,6 @@ OTHERS = {
     "augment_per": "batch",
     "bands": "tied",
     "loss_scale": "sum",
-    "clip": 2.0,
-    "beta1": 0.5,
-    "beta2": 0.5,
-    "weight_decay": 0.5,
-    "average": 0.5,
     "precision": "bf16",
     "microbatch": 4,
 }

@@ -114,7 +114,7 @@ def _film(film: Film, number: int) -> str:
     final = _source(Image.fromarray(faded(film.grid[-1], film.confidence[-1])))
     size = f'width="{12 * side}" height="{12 * side}"'
     return f"""<h3>One rollout</h3>
-<p>{html.escape(film.outcome)}</p>
+<p>{html.escape(film.outcome)} Outside of an answer and its white border cells may say anything.</p>
 <figure class="film" data-film="{number}" style="margin:8px 0">
 <div class="row">
 <img {size} alt="The question on its canvas" src="{_source(Image.fromarray(COLOURS[film.question]))}">

@@ -59,7 +59,11 @@ class PairRecipe(Updates):
             "fire_rate must be in (0, 1]": not 0 < self.fire_rate <= 1,
             "its learning rates must be between 0 and 1": not all(0 <= rate <= 1 for rate in rates),
             "schedule.warmup must be between 0 and steps": not 0 <= self.schedule.warmup <= self.steps,
+            "clip must be positive": not 0 < self.clip <= 1e9,
+            "beta1 and beta2 must be in [0, 1)": not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1),
+            "weight_decay must be in [0, 1]": not 0 <= self.weight_decay <= 1,
+            "average must be in [0, 1)": not 0 <= self.average < 1,
         }
-        for problem, present in (problems | self.wrong_updates()).items():
+        for problem, present in problems.items():
             if present:
                 raise ConfigError(f"This recipe cannot be trained: {problem}.")

@@ -38,15 +38,6 @@ class Updates:
     average: float = 0.999
     """Memory of the running average of the weights, which is what is evaluated."""
 
-    def wrong_updates(self) -> dict[str, bool]:
-        """What may be wrong with these numbers, and whether it is."""
-        return {
-            "clip must be positive": not 0 < self.clip <= 1e9,
-            "beta1 and beta2 must be in [0, 1)": not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1),
-            "weight_decay must be in [0, 1]": not 0 <= self.weight_decay <= 1,
-            "average must be in [0, 1)": not 0 <= self.average < 1,
-        }
-
 
 @dataclass(frozen=True)
 class Recipe(Updates):
@@ -114,8 +105,9 @@ class Recipe(Updates):
             or (self.microbatch and self.batch % self.microbatch != 0),
             "fire_rate must be in (0, 1]": not 0 < self.fire_rate <= 1,
             "damage and swap must be in [0, 1]": not (0 <= self.damage <= 1 and 0 <= self.swap <= 1),
+            "average must be in [0, 1)": not 0 <= self.average < 1,
             "schedule.warmup must be between 0 and steps": not 0 <= self.schedule.warmup <= self.steps,
         }
-        for problem, present in (problems | self.wrong_updates()).items():
+        for problem, present in problems.items():
             if present:
                 raise ConfigError(f"This recipe cannot be trained: {problem}.")
