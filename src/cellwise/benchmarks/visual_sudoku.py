@@ -31,7 +31,8 @@ from ..visual.job import PictureCheck
 from ..visual.recipe import PictureRecipe
 from .preset import PicturePreset
 
-VALIDATION = 128
+VALIDATION, VALIDATION_LARGE = 128, 8
+"""Boards that are solved from time to time; on the paper's canvas one takes more than a second."""
 
 
 def automaton(cells: int, digit: int, channels: int, hidden: int) -> Automaton:
@@ -85,7 +86,8 @@ def _data(cells: int, digit: int) -> Callable[[], tuple[VisualSet, Digits, dict[
 
 def _checks(cells: int, digit: int, steps: int) -> Callable[[], tuple[PictureCheck, ...]]:
     def checks() -> tuple[PictureCheck, ...]:
-        boards = VisualSet.of(visual_data.easy_boards(cells, "eval", VALIDATION)[0])
+        count = VALIDATION if digit < 28 else VALIDATION_LARGE
+        boards = VisualSet.of(visual_data.easy_boards(cells, "eval", count)[0])
         images = render(boards.puzzles, visual_data.digits("eval", digit), np.random.default_rng(0))
         return (PictureCheck("validation", boards, images, steps),)
 

@@ -77,14 +77,20 @@ def _neighbours(x: Array) -> Callable[[int, int], Array]:
 
 def _product(x: Array, matrix: Array, axis: int = 0) -> Float32[Array, "... k"]:
     """`x` times a matrix along the matrix's axis `axis`, summed in float32."""
-    dimensions = (((x.ndim - 1,), (axis,)), ((), ()))
-    return jax.lax.dot_general(x, matrix, dimensions, preferred_element_type=jnp.float32)
+    return _dot(x, matrix, (x.ndim - 1,), (axis,))
 
 
 def _summed(x: Array, y: Array) -> Float32[Array, "k l"]:
     """The sum over all cells of the outer products of two vectors of each."""
     cells = tuple(range(x.ndim - 1))
-    return jax.lax.dot_general(x, y, ((cells, cells), ((), ())), preferred_element_type=jnp.float32)
+    return _dot(x, y, cells, cells)
+
+
+def _dot(x: Array, y: Array, of_x: tuple[int, ...], of_y: tuple[int, ...]) -> Float32[Array, "..."]:
+    # Rounded factors have no more to give; others are multiplied as precisely as is asked for.
+    exactly = jax.lax.Precision.DEFAULT if x.dtype == jnp.bfloat16 else None
+    axes = ((of_x, of_y), ((), ()))
+    return jax.lax.dot_general(x, y, axes, precision=exactly, preferred_element_type=jnp.float32)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
