@@ -21,7 +21,6 @@ from .courses import POLICIES, TITLES, Group, curve, reached, settled
 from .packed import pack, unpack
 from .study import Comparison, Job, Result, Row, Study
 
-CLAIMED = {"steps": "0.94×", "updates": "0.52×"}
 DISCS = 4
 _WINDOWS = {"first": "after the damage", "last": "later"}
 
@@ -107,12 +106,11 @@ def compare(result: Result) -> list[Comparison]:
         uniform = result.row(part="once", policy="uniform", radius=radius)
         for name, title in TITLES.items():
             row = result.row(part="once", policy=name, radius=radius)
-            for what, word in (("steps", "steps"), ("updates", "cell updates")):
-                paper = CLAIMED[what] if name == "paper's" else None
-                words = f"{title}, radius {radius:g}: {word} until 95 % of mazes are right again"
-                rows.append(Comparison(words, paper, _beside(row, uniform, "boards", what)))
-                words = f"{title}, radius {radius:g}: {word} until right for good, mean of mazes"
-                rows.append(Comparison(words, None, _beside(row, uniform, "settled", what)))
+            again = f"{title}, radius {radius:g}: until 95 % of mazes are right again"
+            paper = "0.94× steps, 0.52× updates" if name == "paper's" else None
+            rows.append(Comparison(again, paper, _beside(row, uniform, "boards")))
+            good = f"{title}, radius {radius:g}: until right for good, mean of mazes"
+            rows.append(Comparison(good, None, _beside(row, uniform, "settled")))
     for radius in settings.radii:
         found = {name: result.row(part="once", policy=name, radius=radius) for name in POLICIES}
         ours = [
@@ -129,14 +127,17 @@ def compare(result: Result) -> list[Comparison]:
     return rows
 
 
-def _beside(row: Row | None, uniform: Row | None, criterion: str, what: str) -> str | None:
-    """A ratio to uniform firing, with the two numbers that it is made of."""
+def _beside(row: Row | None, uniform: Row | None, criterion: str) -> str | None:
+    """Ratios to uniform firing, with the numbers that they are made of."""
     if row is None or uniform is None:
         return None
-    if not row[criterion] or not uniform[criterion] or not uniform[criterion][what]:
+    ours, theirs = row[criterion], uniform[criterion]
+    if not ours or not theirs or not ours["steps"] or not theirs["steps"]:
         return "not repaired by both"
-    ours, theirs = row[criterion][what], uniform[criterion][what]
-    return f"{ours / theirs:.2f}× ({ours:,.0f} beside {theirs:,.0f})"
+    return ", ".join(
+        f"{ours[what] / theirs[what]:.2f}× {what} ({ours[what]:,.0f} beside {theirs[what]:,.0f})"
+        for what in ("steps", "updates")
+    )
 
 
 def _percent(*shares: float) -> str:

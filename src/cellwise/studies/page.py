@@ -14,7 +14,7 @@ _STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem 1rem 4rem; max-width: 60rem; background: #fff; color: #16181d;
-  font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+  font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1, h2 { line-height: 1.25; }
 h2 { margin-top: 3rem; border-top: 1px solid #767b85; padding-top: 1rem; }
 a { color: #00508f; }
@@ -34,7 +34,7 @@ figure { margin: 1.5rem 0; }
 .wide img { width: 100%; min-width: 34rem; display: block; }
 dl { font-size: .85rem; color: #333840; display: grid; grid-template-columns: auto 1fr; gap: .15rem .8rem; }
 dt { font-weight: 600; }
-dd { margin: 0; }
+dd { margin: 0; overflow-wrap: anywhere; }
 @media (max-width: 34rem) {
   thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
   tr { display: block; padding: .4rem 0; border-bottom: 1px solid #c4c8cf; }
