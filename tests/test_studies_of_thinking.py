@@ -13,7 +13,7 @@ from cellwise.cli import main as front
 from cellwise.cli.arguments import parse
 from cellwise.cli.eval import Eval
 from cellwise.errors import DataError, NotYetError
-from cellwise.studies import depth_and_width, evaluations, noise, pruning
+from cellwise.studies import depth_and_width, evaluations, figure, noise, pruning
 from cellwise.studies.evaluations import Evaluation, measured, shares
 from cellwise.studies.study import Measured, Result
 from cellwise.thinking.outcomes import Outcomes
@@ -133,7 +133,13 @@ def test_pruning_saves_what_the_paper_derives():
         ({"depth": 2_048, "factor": 1}, {"steps_taken": 1000, "flops": 4e12, "conf": 0.9, "seconds": 8.0}),
         ({"depth": 2_048, "factor": 4}, {"steps_taken": 469, "flops": 2e12, "conf": 0.88, "seconds": 4.0}),
     ]
-    compared = pruning.STUDY.compare(result_of(pruning.STUDY, "full", rows))
+    result = result_of(pruning.STUDY, "full", rows)
+    compared = pruning.STUDY.compare(result)
+    drawn = figure.lines(figure.make(pruning.STUDY, result))
+    assert drawn == {}  # A line has two points.
+    rows += [({"depth": 512, "factor": 1}, {"steps_taken": 250, "flops": 1e12, "conf": 0.6, "seconds": 2.0})]
+    drawn = figure.lines(figure.make(pruning.STUDY, result_of(pruning.STUDY, "full", rows)))
+    np.testing.assert_allclose(drawn["line-0-0"], [[12.0, 60.0], [np.log10(4e12), 90.0]])
     assert [(one.what, one.paper, one.ours) for one in compared] == [
         ("operations saved, m = 2, 2,048 steps", "25.0 %", None),
         ("operations saved, m = 4, 2,048 steps", "53.1 %", "53.1 %"),
@@ -159,6 +165,8 @@ def test_depth_and_width_find_the_papers_points():
         ("sudoku-extreme, 2,048 steps, conf@512", "91.9 %", "92.0 % of 500 boards", "by the rules 95.0 %"),
     ]
     assert found[0] == ("maze-hard, 200 steps, 1 trial", "86.6 %", None, "")
+    (drawn,) = figure.lines(figure.make(study, result)).values()
+    assert drawn[:, 1].tolist() == [60.0, 92.0]
 
 
 def test_the_best_kicks_are_named():
@@ -174,3 +182,5 @@ def test_the_best_kicks_are_named():
     assert one.ours == "55.0 ± 7.1 % without, 70.0 ± 0.0 % with kicks of 0.1"
     assert one.note == "25.0 ± 7.1 % with 1; conf@16, 1,800 boards"
     assert found["maze-ood, size 59"].ours is None
+    (drawn,) = figure.lines(figure.make(study, result_of(study, "full", rows))).values()
+    assert drawn[:, 1] == pytest.approx([55.0, 70.0, 62.5, 25.0])

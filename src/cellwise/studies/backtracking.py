@@ -158,6 +158,8 @@ def _slope(row: Row) -> float:
 def draw(result: Result, picture: Figure) -> None:
     """The strip of the first maze; below, what cells say over the steps, and the order of emptying."""
     rows = result.rows()
+    if not rows:
+        return
     strip = (result.row(maze=0) or {}).get("strip")
     parts: Any = picture.subfigures(2, 1, height_ratios=(1.5, 1))
     upper, lower = parts

@@ -97,6 +97,8 @@ def compare(result: Result) -> list[Comparison]:
 def draw(result: Result, picture: Figure) -> None:
     """For each benchmark, boards right over the steps; a line for each number of trials."""
     shown = [one for one in result.settings.evaluations if result.row(benchmark=one.benchmark)]
+    if not shown:
+        return
     panels: Any = picture.subplots(1, len(shown), squeeze=False)
     for axes, one in zip(panels[0], shown, strict=True):
         row = result.row(benchmark=one.benchmark) or {}

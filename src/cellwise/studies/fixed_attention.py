@@ -203,6 +203,8 @@ def _mean(values: list[float], form: str) -> str:
 def draw(result: Result, picture: Figure) -> None:
     """The loss over the iterations by seed, and what eight heads of a fixed rule have learnt."""
     tasks = [task for task in result.settings.tasks if result.rows(task=task.preset)]
+    if not tasks:
+        return
     upper, lower = _halves(picture)
     panels: Any = upper.subplots(1, len(tasks), squeeze=False)
     for axes, task in zip(panels[0], tasks, strict=True):

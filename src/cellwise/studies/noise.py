@@ -108,7 +108,8 @@ def draw(result: Result, picture: Figure) -> None:
     axes.set_xlabel("size of the kicks")
     axes.set_ylabel("boards right, %")
     axes.set_ylim(0, 101)
-    axes.legend(fontsize=8)
+    if axes.lines:
+        axes.legend(fontsize=8)
 
 
 STUDY = Study(

@@ -93,7 +93,6 @@ def draw(result: Result, picture: Figure) -> None:
             budget.plot(flops, right, label=label, **figure.style(number))
     budget.set_xscale("log")
     budget.set_xlabel("operations of a board, as the paper counts")
-    budget.legend(fontsize=8)
     ways = ((1, 1, "D, unpruned"), (2, 4, "2 D, m = 4"), (4, 8, "4 D, m = 8"))
     for number, (times, factor, label) in enumerate(ways):
         found = [
@@ -106,10 +105,11 @@ def draw(result: Result, picture: Figure) -> None:
             allocation.plot(*np.array(found).T, label=label, **look)
     allocation.set_xscale("log", base=2)
     allocation.set_xlabel("D: steps that the budget buys unpruned")
-    allocation.legend(fontsize=8)
     for axes in (budget, allocation):
         axes.set_ylabel("boards right, %")
         axes.set_ylim(0, 101)
+        if axes.lines:
+            axes.legend(fontsize=8)
 
 
 STUDY = Study(

@@ -201,6 +201,8 @@ def _conclusion(preset: str, variant: str) -> str:
 def draw(result: Result, picture: Figure) -> None:
     """A panel for each task: the mean over the seeds by level, and the lowest and highest."""
     tasks = [task for task in result.settings.tasks if result.rows(task=task.preset)]
+    if not tasks:
+        return
     panels: Any = picture.subplots(1, len(tasks), squeeze=False)
     for axes, task in zip(panels[0], tasks, strict=True):
         _panel(axes, task, result)

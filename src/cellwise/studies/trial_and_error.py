@@ -114,6 +114,8 @@ def compare(result: Result) -> list[Comparison]:
 def draw(result: Result, picture: Figure) -> None:
     """The board whose clashes rose most and which was solved, and below the clashes on several boards."""
     rows = sorted(result.rows(), key=lambda row: (not row["right"], -row["rebound"]))
+    if not rows:
+        return
     shown = rows[0]
     parts: Any = picture.subfigures(2, 1, height_ratios=(1.6, 1))
     upper, lower = parts
