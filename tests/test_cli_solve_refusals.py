@@ -184,14 +184,6 @@ def test_a_sudoku_is_refused_before_a_model_is_looked_for():
         assert refusal(PuzzleError, "sudoku", wrong, "--model", "nowhere") == message
 
 
-def test_no_sudoku_model_is_here(monkeypatch):
-    monkeypatch.setattr(command, "shipped", lambda: ["maze-ood"])
-    assert refusal(ModelError, "sudoku", sudoku.to_text(CLUES)) == (
-        "No Sudoku model comes with this version; train one with `cellwise train sudoku-ood` "
-        "and name its folder with --model."
-    )
-
-
 def test_standard_input_has_a_limit(oracle, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"#" * (16 * 2**20 + 1))))
     assert refusal(PuzzleError, "maze", "-") == (

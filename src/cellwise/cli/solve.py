@@ -16,10 +16,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from ..automaton.firing import Firing
 from ..config import MOST_SEED, whole_number
-from ..errors import ConfigError, ModelError, PuzzleError
+from ..errors import ConfigError, PuzzleError
 from ..files import check_writable, read_bytes
 from ..kernels.dispatch import Noise
-from ..model import MOST_NOISE, Frame, Model, Trace, check_budget, load, shipped
+from ..model import MOST_NOISE, Frame, Model, Trace, check_budget, load
 from ..puzzles import maze_text, sudoku
 from ..puzzles.maze import Vocabulary
 from ..puzzles.maze_generator import generate
@@ -38,7 +38,7 @@ _MAX_BYTES = 16 * 2**20
 _PICTURES = (".png", ".gif", ".bmp", ".jpg", ".jpeg", ".ppm", ".webp")
 _MAZE_CHARACTERS = set("#█ .*o·SsGgEe")
 _SUDOKU_CHARACTERS = set("0123456789._*|-+ ")
-_SUDOKU_MODEL = "sudoku-extreme"
+_SUDOKU_MODEL = "sudoku-ood"
 _MOMENTS = 400  # How many moments of a thought are looked at, however long it is,
 _CELLS_KEPT = 2**27  # unless the puzzle is so large that they would not fit into the memory.
 _CALM = 16  # A thought that is looked at ends when its right answer has not changed for so many steps.
@@ -286,7 +286,7 @@ class Maze(_Thinking):
 class Sudoku(_Thinking):
     """Solves a Sudoku; exits with 0 if the answer obeys the rules, 1 if not, 2 for bad input.
 
-    For instance `cellwise solve sudoku puzzle.txt --model runs/sudoku-ood/model --watch`.
+    For instance `cellwise solve sudoku puzzle.txt --watch`; a hard one wants `--trials 64 --until-verified`.
     """
 
     puzzle: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE|-|TEXT")]
@@ -299,15 +299,7 @@ class Sudoku(_Thinking):
         self._check()
         board = sudoku.parse(_text(self.puzzle, _SUDOKU_CHARACTERS))
         sudoku.check(board)
-        try:
-            model = load(self.model)
-        except ModelError:
-            if self.model != _SUDOKU_MODEL or _SUDOKU_MODEL in shipped():
-                raise
-            raise ModelError(
-                "No Sudoku model comes with this version; train one with `cellwise train sudoku-ood` "
-                "and name its folder with --model."
-            ) from None
+        model = load(self.model)
         _refuse_tasks(model)
         if model.puzzle != "sudoku":
             raise ConfigError(f"{model.name} solves mazes, not Sudokus; choose another model with --model.")
