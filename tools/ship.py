@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cellwise.automaton import rule
+from cellwise.automaton import picture, rule
 from cellwise.files import write_text
 from cellwise.model import SHIPPED, Model, load
 
@@ -29,7 +29,7 @@ def card(model: Model) -> str:
     made = model.provenance
     size = "any size" if model.size is None else f"{model.size[0]} × {model.size[1]}"
     facts = {
-        "solves": f"{model.puzzle}, boards of {size}",
+        "solves": f"{model.puzzle}, {drawn(model) or f'boards of {size}'}",
         "parameters": f"{rule.count_all(model.automaton, model.size):,}",
         "trained with": f"`{made['command']}` ({made['iterations']:,} iterations, seed {made['seed']})",
         "data": made["data"],
@@ -49,6 +49,15 @@ def card(model: Model) -> str:
         if document.get("model_provenance") == made:
             lines += ["", *scores(document)]
     return "\n".join([*lines, "", "Made by `tools/ship.py`; do not edit.", ""])
+
+
+def drawn(model: Model) -> str | None:
+    """The boards of a model that thinks about pictures."""
+    if model.puzzle != "visual-sudoku":
+        return None
+    cells, digit = picture.places(model.automaton.layout)
+    side = picture.canvas(model.automaton.layout)
+    return f"boards of {cells} × {cells} digits of {digit} pixels on {side} × {side}"
 
 
 def among(document: dict[str, Any], made: dict[str, Any]) -> dict[str, str]:
@@ -75,11 +84,12 @@ def scores(document: dict[str, Any]) -> list[str]:
     for row in document["rows"]:
         low, high = row["board_accuracy_95"]
         steps = f"{row['steps']:,}"
-        if row["stopped_at_rest"]:
+        if row.get("stopped_at_rest"):
             steps = f"at most {steps}, until at rest ({row['mean_steps_taken']:,.0f} on average)"
+        digits = f" in {row['digits']}" if "digits" in row else ""
         mazes = [f"{100 * row[name]:.2f} %" if name in row else "–" for name in ("optimal", "valid")]
         lines.append(
-            f"| {row['boards']:,} {row['data']} | {steps} | {row['trials']}, {row['seed']} "
+            f"| {row['boards']:,} {row['data']}{digits} | {steps} | {row['trials']}, {row['seed']} "
             f"| {100 * row['board_accuracy']:.2f} % | {100 * low:.2f}–{100 * high:.2f} "
             f"| {' | '.join(mazes)} |"
         )
