@@ -226,6 +226,7 @@ def test_states_return_to_the_pool_older():
     grown = ages[changed] == old[changed] + 1
     assert grown.sum() >= 3 and (ages[changed][~grown] == 1).all()
     assert (ages[~changed] == old[~changed]).all()
+    assert float(report.rise) == 1, "in the beginning nothing is a spike"
     assert float(report.age) == pytest.approx(ages[changed].mean() - 1)
 
 
@@ -290,6 +291,7 @@ def test_the_trend_tells_a_spike_from_one_bad_batch():
         ({"judged": 5}, "judged must be between 1 and chunk"),
         ({"segment": 3}, "segment must divide chunk"),
         ({"spike": 0.5}, "spike must be 0 or above 1"),
+        ({"settle": -1}, "settle must not be negative"),
         ({"slower": 0.0}, "slower must be in (0, 1]"),
         ({"fire_rate": 0.0}, "fire_rate must be in (0, 1]"),
         ({"damage": 2.0}, "damage must be in [0, 1]"),

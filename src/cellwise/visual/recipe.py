@@ -55,6 +55,8 @@ class PictureRecipe:
     spike: float = 3.0
     """A loss that stays so many times above what it was is a spike: the run goes back to its last good
     checkpoint; 0 for never."""
+    settle: int = 1_000
+    """Iterations in the beginning in which a rise is no spike: the loss rises before it falls."""
     slower: float = 0.5
     """By how much the learning rate is multiplied after a spike."""
     clip: float = 1.0
@@ -87,6 +89,7 @@ class PictureRecipe:
             "overflow must be between 0 and 1000": not 0 <= self.overflow <= 1000,
             "grown must not be negative": not 0 <= self.grown < 2**31,
             "spike must be 0 or above 1": not (self.spike == 0 or 1 < self.spike <= 1e9),
+            "settle must not be negative": not 0 <= self.settle < 2**31,
             "slower must be in (0, 1]": not 0 < self.slower <= 1,
             "its learning rates must be between 0 and 1": not all(0 <= rate <= 1 for rate in rates),
             "schedule.warmup must be between 0 and steps": not 0 <= self.schedule.warmup <= self.steps,

@@ -74,7 +74,7 @@ class Run(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What one iteration tells; `rise` is how the loss of late compares with the usual one."""
+    """What one iteration tells; `rise` is how the loss of late compares with the usual one, or 1 at first."""
 
     loss: Float32[Array, ""]
     cells: Float32[Array, ""]
@@ -156,7 +156,7 @@ def iterate(
         gradient=jnp.sqrt(sum((jnp.vdot(g, g) for g in gradient.values()), jnp.float32(0))),
         learning_rate=run.recovery.pace * learning_rate(recipe.schedule, recipe.steps, run.step),
         age=jnp.mean(batch.age.astype(jnp.float32)),
-        rise=trend.recent / trend.usual,
+        rise=jnp.where(run.step < recipe.settle, 1.0, trend.recent / trend.usual),
     )
     put = batch._replace(state=state, age=batch.age + 1)
     pool = jax.tree.map(lambda whole, part: whole.at[index].set(part, unique_indices=True), run.pool, put)
