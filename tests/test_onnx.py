@@ -24,6 +24,7 @@ PUZZLES = {
     "maze-hard": "directed-maze",
     "sudoku-ood": "sudoku",
     "shared-swiglu": "sudoku",
+    "visual": "visual-sudoku",
 }
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Float32
 from .config import to_json
 from .errors import ConfigError
 from .files import write_bytes
-from .kernels.spec import EPS, OFFSETS
+from .kernels.spec import EPS, OFFSETS, SOBEL
 from .model import Model
 from .version import __version__
 
@@ -44,9 +44,10 @@ def graph(model: Model) -> "onnx.ModelProto":
         raise ConfigError(
             'Writing an ONNX file needs the package onnx; install it with `pip install "cellwise[onnx]"`.'
         ) from error
-    unwritten = {"sobel": "sees slopes", "self-attention": "has self-attention"}
-    if why := unwritten.get(model.automaton.step.perception):
-        raise ConfigError(f"{model.name} {why}, which no ONNX file is written for; export another model.")
+    if model.automaton.step.perception == "self-attention":
+        raise ConfigError(
+            f"{model.name} has self-attention, which no ONNX file is written for; export another model."
+        )
     spec, builder = model.automaton.step, _Builder(model)
     builder.step()
     size = model.size or ("height", "width")
@@ -107,7 +108,7 @@ class _Builder:
     def step(self) -> None:
         """The whole step, as the definition has it."""
         spec = self.spec
-        change = self.update(self.kernels() if spec.perception == "kernels" else self.attention())
+        change = self.update(self.attention() if spec.perception == "attention" else self.kernels())
         axis = self.whole(-1)
         channel = self.constant("frozen_channels", np.arange(spec.channels) < spec.frozen, np.bool_)
         frozen = self.node("And", self.node("Unsqueeze", "given", axis), channel)
@@ -139,7 +140,9 @@ class _Builder:
         """What every cell perceives by kernels: a convolution of each channel by itself."""
         spec = self.spec
         padded = self.padded("state", self.beyond())
-        kernels = self.weights["perceive.kernels"].reshape(spec.heads, 1, 3, 3)
+        fixed = spec.perception == "sobel"
+        kernels = np.array(SOBEL, np.float32) if fixed else self.weights["perceive.kernels"]
+        kernels = kernels.reshape(spec.heads, 1, 3, 3)
         weights = self.constant("perceive.kernels", np.tile(kernels, (spec.channels, 1, 1, 1)))
         planes = self.node("Transpose", padded, perm=[0, 3, 1, 2])
         z = self.node("Conv", planes, weights, group=spec.channels, kernel_shape=[3, 3])
@@ -189,17 +192,23 @@ class _Builder:
             hidden = self.node("Mul", self.node("Mul", gate, self.node("Sigmoid", gate)), hidden)
         else:
             hidden = self.node("Relu", hidden)
-        w_out = self.constant("update.w_out", self.weights["update.w_out"].T)
-        b_out = self.constant("update.b_out", self.weights["update.b_out"])
-        return self.node("Add", self.node("MatMul", hidden, w_out), b_out)
+        change = self.node("MatMul", hidden, self.constant("update.w_out", self.weights["update.w_out"].T))
+        return change if self.spec.update == "bare" else self.biased(change, "b_out")
 
     def affine(self, z: str, weight: str, bias: str) -> str:
-        """z @ weight + bias; a convolution's numbers come channel by channel, those of `z` head by head."""
+        """z @ weight, with the bias that belongs to it.
+
+        The numbers of a convolution come channel by channel, those of `z` head by head.
+        """
         matrix = self.weights[f"update.{weight}"]
-        if self.spec.perception == "kernels":
+        if self.spec.perception != "attention":
             heads = matrix.reshape(self.spec.heads, self.spec.channels, -1)
             matrix = heads.swapaxes(0, 1).reshape(matrix.shape)
         product = self.node("MatMul", z, self.constant(f"update.{weight}", matrix))
+        return product if self.spec.update == "bare" else self.biased(product, bias)
+
+    def biased(self, product: str, bias: str) -> str:
+        """What a product comes to with its bias."""
         return self.node("Add", product, self.constant(f"update.{bias}", self.weights[f"update.{bias}"]))
 
     def channels(self, state: str, first: int) -> str:
