@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cellwise import onnx_step
 from cellwise.automaton import rule
 from cellwise.automaton.flops import closed_form, step_flops
 from cellwise.automaton.layout import Automaton, Layout
-from cellwise.errors import ModelError
+from cellwise.errors import ConfigError, ModelError
 from cellwise.kernels import dispatch, paper, reference
 from cellwise.kernels.spec import StepSpec
 from cellwise.model import Model, load
@@ -152,3 +153,13 @@ def test_losses_and_boards_are_compared():
     assert len(figure.lines(picture)) == 3 and len(picture.axes) == 9
     begun = replace(result, done=done[:1])
     assert [one.ours for one in study.compare(begun)] == [None, None]
+
+
+def test_no_onnx_file_is_written_for_it():
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    model = Model("attending", "sudoku", AUTOMATON, weights_for(SPEC, (9, 9)), (9, 9))
+    with pytest.raises(ConfigError) as refusal:
+        onnx_step.graph(model)
+    assert str(refusal.value) == (
+        "attending has self-attention, which no ONNX file is written for; export another model."
+    )
