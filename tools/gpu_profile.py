@@ -90,9 +90,7 @@ def main() -> None:
     print(f"{asked.preset} by the path {path}, compiled in {time.perf_counter() - began:.1f} s", flush=True)
     count = 1 if asked.quick else 10
     began = time.perf_counter()
-    for _ in range(count):
-        report = one_more()
-    jax.block_until_ready(report)
+    jax.block_until_ready([one_more() for _ in range(count)])
     print(f"an iteration takes {1e3 * (time.perf_counter() - began) / count:.2f} ms", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
