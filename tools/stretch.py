@@ -136,6 +136,7 @@ def train(stretch: Stretch, run: Run, until: float, every: int, console: Console
     stretch.records.append(
         {"step": step, "begins": datetime.now(UTC).isoformat(timespec="seconds")}
         | {"device": environment.device(), "commit": environment.commit(), "path": path.name}
+        | {"versions": environment.versions()}
     )
     if step >= job.recipe.steps:
         return run
@@ -241,7 +242,7 @@ def export(folder: Path, out: Path) -> None:
             "device": begins[-1]["device"] if begins else None,
             "commit": begins[-1]["commit"] if begins else None,
             "date": begins[0]["begins"] if begins else None,
-            "versions": environment.versions(),
+            "versions": begins[-1].get("versions") if begins else None,
             **job.provenance,
         }
         Model(
