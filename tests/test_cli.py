@@ -46,7 +46,7 @@ def test_the_version(capsys):
         (["eval", "maze"], "There is no benchmark 'maze'; did you mean maze-ood or maze-hard?"),
         (
             ["eval", "maze-ood", "--model", "nowhere"],
-            "There is no model 'nowhere'; name a folder or one of: maze-ood.",
+            "There is no model 'nowhere'; name a folder or one of: maze-ood, sudoku-ood.",
         ),
         (
             ["eval", "maze-ood", "--size", "10"],

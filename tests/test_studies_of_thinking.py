@@ -91,13 +91,14 @@ def test_what_cannot_be_measured_yet_says_how(tmp_path):
 def test_a_study_runs_what_can_be_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(studies, "NAMES", ("noise",))
-    few = (replace(TINY, noise=0.0), Evaluation("sudoku-ood", "made", 5, 64))
+    few = (replace(TINY, noise=0.0), Evaluation("sudoku-extreme", "dev", 5, 64))
     study = replace(noise.STUDY, quick=noise.Settings(few, sizes=(0.0, 0.5), seeds=(0,)))
     monkeypatch.setattr(noise, "STUDY", study)
     assert front.main(["study", "run", "noise", "--quick"]) == 1
     out, err = capsys.readouterr()
     assert "not run" in out
-    assert err.count("not run: benchmark sudoku-ood") == 2 and "There is no model 'sudoku-ood'" in err
+    assert err.count("not run: benchmark sudoku-extreme") == 2
+    assert "There is no model 'sudoku-extreme'" in err
     rows = Path("results/studies/noise.quick.jsonl").read_text().splitlines()[1:]
     assert [json.loads(row)["job"]["noise"] for row in rows] == [0.0, 0.5]
 

@@ -70,6 +70,7 @@ def test_its_path_is_chosen_and_the_others_say_why_not():
     assert {one.path: one.reason for one in verdicts(AUTOMATON.step)} == {
         "resident": "given cells keep only 0 of 12 channels, so all cells are computed",
         "compact": "given cells keep only 0 of 12 channels, so all cells are computed",
+        "awake": "given cells keep only 0 of 12 channels, so all cells are computed",
         "streamed": "it knows attention with an MLP, not sobel with bare",
         "attention": "it knows attention, not fixed slopes",
         "sobel": None,

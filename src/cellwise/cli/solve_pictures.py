@@ -72,7 +72,7 @@ class VisualSudoku:
     def run(self) -> int:
         """Thinks, prints the board as it is read and what the rules say about it."""
         for path in self.save:
-            animation.check_format(path)
+            animation.check_format(path, animation.FORMATS)
         if self.save_board is not None and self.save_board.suffix.lower() != ".png":
             raise ConfigError(f"A board is saved as .png; let {self.save_board} end like that.")
         whole_number("The seed", self.seed, 0, MOST_SEED)

@@ -53,13 +53,19 @@ class Trace(Protocol):
         ...
 
 
-def check_format(path: str | os.PathLike[str]) -> None:
-    """Raises ConfigError if `save` cannot write a file of this name, so that no work is done in vain."""
+FORMATS = (".gif", ".mp4", ".json", ".png")
+"""What a thought of any kind is saved as."""
+STRIPS = (".svg", ".pdf")
+"""As well, if it is one about a board of cells."""
+
+
+def check_format(path: str | os.PathLike[str], formats: tuple[str, ...] = FORMATS + STRIPS) -> None:
+    """Raises ConfigError if no file of this name can be written, so that no work is done in vain."""
     extension = Path(path).suffix.lower()
-    if extension not in (".gif", ".mp4", ".json", ".png", ".svg", ".pdf"):
+    if extension not in formats:
         raise ConfigError(
             f"Cannot tell from the name {os.fspath(path)} what to save; "
-            "let it end in .gif, .mp4, .json, .png, .svg or .pdf."
+            f"let it end in {', '.join(formats[:-1])} or {formats[-1]}."
         )
     if extension == ".mp4":
         _encoder()

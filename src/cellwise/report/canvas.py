@@ -82,7 +82,7 @@ def _caption(canvas: Canvas, at: int, width: int) -> UInt8[np.ndarray, "height w
 
 def save(path: str | os.PathLike[str], canvas: Canvas, origin: Mapping[str, Any] | None = None) -> None:
     """Writes a thought as .gif or .mp4, its end as .png, or as .json what was read at every moment."""
-    animation.check_format(path)
+    animation.check_format(path, animation.FORMATS)
 
     def draw(most: int, side: int) -> list[UInt8[np.ndarray, "height width 3"]]:
         return [frame(canvas, at, side) for at in animation.evenly(len(canvas.steps), most).tolist()]
