@@ -85,28 +85,35 @@ def _cells(benchmark: str, row: Row) -> list[str]:
 
 
 def draw(document: dict[str, Any], path: Path) -> None:
-    """The four pictures of a result file."""
-    figure = Figure(figsize=(11, 7), layout="constrained")
-    ((deep, wide), (graded, work)) = figure.subplots(2, 2)
-    for row in document["rows"]:
+    """What a result file has curves for: steps, trials, grades, and the work that rows took."""
+    rows = document["rows"]
+    many, graded = any(row["trials"] > 1 for row in rows), any("by_grade" in row for row in rows)
+    shown = {"steps": True, "trials": many, "grade": graded, "steps for a board": len(rows) > 1}
+    names = [name for name, present in shown.items() if present]
+    figure = Figure(figsize=(5.5 * min(2, len(names)), 3.5 * -(-len(names) // 2)), layout="constrained")
+    panels = {name: figure.add_subplot(-(-len(names) // 2), 2, i + 1) for i, name in enumerate(names)}
+    for row in rows:
         label = f"{row['case']}, K={row['trials']}" + (" pruned" if row["pruning"] else "")
         conf, rules = row["curves"]["conf"], row["curves"]["by_rules"]
         last, most = max(point["steps"] for point in conf), max(point["trials"] for point in conf)
-        _line(deep, [point for point in conf if point["trials"] == most], "steps", label)
+        _line(panels["steps"], [point for point in conf if point["trials"] == most], "steps", label)
         if most > 1:
+            wide = panels["trials"]
             _line(wide, [point for point in conf if point["steps"] == last], "trials", label)
             _line(wide, [p for p in rules if p["steps"] == last], "trials", f"{label}, by the rules", "--")
         if "by_grade" in row:
             grades = list(row["by_grade"])
-            graded.plot(grades, [100 * row["by_grade"][g][1] for g in grades], ".-", label=label)
-        taken = row["mean_steps_taken"] * row["trials"]
-        work.plot([taken], [100 * row["board_accuracy"]], "o", label=label)
-    for axes, name in ((deep, "steps"), (wide, "trials"), (graded, "grade"), (work, "steps for a board")):
+            panels["grade"].plot(
+                grades, [100 * row["by_grade"][g][1] for g in grades], ".-", label=f"{label}, {last:,} steps"
+            )
+        if len(rows) > 1:
+            taken = row["mean_steps_taken"] * row["trials"]
+            panels["steps for a board"].plot([taken], [100 * row["board_accuracy"]], "o", label=label)
+    for name, axes in panels.items():
         axes.set(xlabel=name, ylabel="boards right, %")
-        if axes is not graded:
+        if name != "grade":
             axes.set_xscale("log", base=2)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=7)
+        axes.legend(fontsize=7)
     figure.suptitle(f"{document['benchmark']}: {document['model']}")
     figure.savefig(path, dpi=110)
 
