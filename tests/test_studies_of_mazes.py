@@ -160,8 +160,8 @@ def test_nothing_is_said_of_models_that_do_not_exist():
     study = studies.find("trial-and-error")
     empty = Result(study.name, "full", study.full, "command", "data")
     assert [one.ours for one in study.compare(empty)] == [None]
-    with pytest.raises(ModelError, match="There is no model 'sudoku-extreme'"):
-        study.measure(study.full, {"board": 0})
+    with pytest.raises(ModelError, match="There is no model 'sudoku-nowhere'"):
+        study.measure(replace(study.full, model="sudoku-nowhere"), {"board": 0})
 
 
 def test_variants_change_what_they_say_and_nothing_else():

@@ -24,7 +24,7 @@ from .study import Comparison, Job, Result, Row, Study
 class Settings:
     """Boards dug down to the fewest clues that digging leaves, looked at after every step."""
 
-    model: str = "sudoku-extreme"
+    model: str = "sudoku-ood"
     boards: int = 20
     givens: tuple[int, int] = (24, 26)
     steps: int = 512
