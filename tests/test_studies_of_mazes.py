@@ -12,6 +12,7 @@ from cellwise.errors import ModelError
 from cellwise.puzzles.maze import PATH, WALL
 from cellwise.puzzles.maze_filling import fill_dead_ends
 from cellwise.puzzles.maze_generator import generate
+from cellwise.puzzles.sudoku_generator import generate_easy
 from cellwise.studies import (
     backtracking,
     exact_algorithm,
@@ -154,6 +155,26 @@ def test_a_sudoku_model_is_watched(measured, tmp_path):
     assert [one.ours for one in study.compare(result)] == ["0 of 2", "0 of 0", "never"]
     picture = figure.make(study, result)
     assert figure.lines(picture)[f"line-{len(picture.axes) - 1}-0"].shape == (13, 2)
+
+
+def test_a_sudoku_is_wiped(measured, tmp_path):
+    model = untrained("sudoku")
+    model.save(tmp_path / "model")
+    study = studies.find("sudoku-damage")
+    how = {"boards": 3, "moments": (4,), "radii": (0.0, 0.6), "after": 8, "model": str(tmp_path / "model")}
+    settings = replace(study.quick, **how)
+    result = measured(study, settings)
+    whole, wiped = (result.row(when=4, radius=radius) for radius in settings.radii)
+    assert whole["hit"] == 0 and 0.1 < wiped["hit"] < 0.7
+    boards = generate_easy(3, settings.generator_seed, settings.givens)
+    now = model.solve(boards.inputs, steps=12).grid
+    open_cells = boards.inputs == 0
+    right = ((now == boards.target) & open_cells).sum() / open_cells.sum()
+    assert whole["curve"]["steps"] == [8, 12] and abs(whole["curve"]["cells"][-1] - right) < 1e-5
+    assert wiped["curve"]["cells"] != whole["curve"]["cells"]
+    told = [one.ours for one in study.compare(result)]
+    assert told[0] == "0 % of the open cells wiped; 0 right before, 0 of 3 right 8 steps later"
+    assert figure.lines(figure.make(study, result))["line-0-0"].shape == (2, 2)
 
 
 def test_nothing_is_said_of_models_that_do_not_exist():

@@ -30,6 +30,7 @@ NAMES: tuple[str, ...] = (
     "pruning",
     "adaptive_firing",
     "damage",
+    "sudoku_damage",
 )
 """The modules with a study, in the order of the report."""
 
