@@ -116,15 +116,10 @@ def fired_of(plan: compact.Plan, keys: Keys, step: Step, rate: Rate) -> Bool[Arr
 
 
 @dataclass(frozen=True)
-class Awake:
+class Awake(Compact):
     """Only the cells that fire, on a CPU, for thinking; at most `capacity` cells of a board are free."""
 
-    capacity: int
     name: str = "awake"
-
-    def plan(self, spec: StepSpec, given: Bool[Array, "b h w"]) -> compact.Plan:
-        """Finds the free cells."""
-        return compact.plan(spec, given, self.capacity)
 
     def step(
         self,
@@ -138,12 +133,6 @@ class Awake:
     ) -> State:
         """One step of the cells that fire."""
         return awake.step(spec, weights, state, plan, fired_of(plan, keys, step, rate))
-
-    def kick(
-        self, spec: StepSpec, state: State, plan: compact.Plan, keys: Keys, step: Step, noise: Noise
-    ) -> State:
-        """Noise on the free cells."""
-        return Compact(self.capacity).kick(spec, state, plan, keys, step, noise)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import ConfigError
 from ..training.recipe import Schedule, Updates
 
 
@@ -46,7 +45,6 @@ class PairRecipe(Updates):
 
     def __post_init__(self) -> None:
         """Refuses what could not be computed."""
-        rates = (self.schedule.first, self.schedule.peak, self.schedule.last)
         problems = {
             "steps must be positive": not 1 <= self.steps < 2**31,
             "batch must be between 1 and 65536": not 1 <= self.batch <= 65536,
@@ -57,13 +55,5 @@ class PairRecipe(Updates):
             "learned must be between 1 and rollout": not 1 <= self.learned <= self.rollout <= 4096,
             "judged must be between 1 and learned": not 1 <= self.judged <= self.learned,
             "fire_rate must be in (0, 1]": not 0 < self.fire_rate <= 1,
-            "its learning rates must be between 0 and 1": not all(0 <= rate <= 1 for rate in rates),
-            "schedule.warmup must be between 0 and steps": not 0 <= self.schedule.warmup <= self.steps,
-            "clip must be positive": not 0 < self.clip <= 1e9,
-            "beta1 and beta2 must be in [0, 1)": not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1),
-            "weight_decay must be in [0, 1]": not 0 <= self.weight_decay <= 1,
-            "average must be in [0, 1)": not 0 <= self.average < 1,
         }
-        for problem, present in problems.items():
-            if present:
-                raise ConfigError(f"This recipe cannot be trained: {problem}.")
+        self.check(self.schedule, self.steps, problems)

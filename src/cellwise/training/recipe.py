@@ -38,6 +38,28 @@ class Updates:
     average: float = 0.999
     """Memory of the running average of the weights, which is what is evaluated."""
 
+    def check(self, schedule: Schedule, steps: int, problems: dict[str, bool]) -> None:
+        """Raises ConfigError for the first of the problems that is there, and for updates that cannot be."""
+        rates = (schedule.first, schedule.peak, schedule.last)
+        refuse(
+            problems
+            | {
+                "its learning rates must be between 0 and 1": not all(0 <= rate <= 1 for rate in rates),
+                "schedule.warmup must be between 0 and steps": not 0 <= schedule.warmup <= steps,
+                "clip must be positive": not 0 < self.clip <= 1e9,
+                "beta1 and beta2 must be in [0, 1)": not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1),
+                "weight_decay must be in [0, 1]": not 0 <= self.weight_decay <= 1,
+                "average must be in [0, 1)": not 0 <= self.average < 1,
+            }
+        )
+
+
+def refuse(problems: dict[str, bool]) -> None:
+    """Raises ConfigError for the first problem that is there."""
+    for problem, present in problems.items():
+        if present:
+            raise ConfigError(f"This recipe cannot be trained: {problem}.")
+
 
 @dataclass(frozen=True)
 class Recipe(Updates):
@@ -108,6 +130,4 @@ class Recipe(Updates):
             "average must be in [0, 1)": not 0 <= self.average < 1,
             "schedule.warmup must be between 0 and steps": not 0 <= self.schedule.warmup <= self.steps,
         }
-        for problem, present in problems.items():
-            if present:
-                raise ConfigError(f"This recipe cannot be trained: {problem}.")
+        refuse(problems)

@@ -1,16 +1,15 @@
 """Every number and every choice of learning to solve drawn Sudokus, in one frozen value."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from ..errors import ConfigError
 from ..kernels.noise import Noise
 from ..kernels.precision import Precision
-from ..training.recipe import Schedule
+from ..training.recipe import Schedule, Updates
 
 
 @dataclass(frozen=True)
-class PictureRecipe:
+class PictureRecipe(Updates):
     """How an automaton is trained on pictures of boards.
 
     One iteration takes `batch` of the `pool` states, replaces the first `fresh` of them by newly drawn
@@ -59,22 +58,13 @@ class PictureRecipe:
     """Iterations in the beginning in which a rise is no spike: the loss rises before it falls."""
     slower: float = 0.5
     """By how much the learning rate is multiplied after a spike."""
-    clip: float = 1.0
-    """The largest norm of a gradient."""
-    beta1: float = 0.9
-    """Adam's memory of the gradient."""
-    beta2: float = 0.99
+    beta2: float = field(default=0.99, kw_only=True)
     """Adam's memory of its square."""
-    weight_decay: float = 1e-4
-    """Decoupled decay of every trained number."""
-    average: float = 0.999
-    """Memory of the running average of the weights, which is what is evaluated."""
     precision: Precision = "bf16"
     """Of matrix products; sums, states and gradients are float32 at any."""
 
     def __post_init__(self) -> None:
         """Refuses what could not be computed."""
-        rates = (self.schedule.first, self.schedule.peak, self.schedule.last)
         problems = {
             "steps must be positive": not 1 <= self.steps < 2**31,
             "batch must be between 1 and pool": not 1 <= self.batch <= self.pool,
@@ -91,13 +81,5 @@ class PictureRecipe:
             "spike must be 0 or above 1": not (self.spike == 0 or 1 < self.spike <= 1e9),
             "settle must not be negative": not 0 <= self.settle < 2**31,
             "slower must be in (0, 1]": not 0 < self.slower <= 1,
-            "its learning rates must be between 0 and 1": not all(0 <= rate <= 1 for rate in rates),
-            "schedule.warmup must be between 0 and steps": not 0 <= self.schedule.warmup <= self.steps,
-            "clip must be positive": not 0 < self.clip <= 1e9,
-            "beta1 and beta2 must be in [0, 1)": not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1),
-            "weight_decay must be in [0, 1]": not 0 <= self.weight_decay <= 1,
-            "average must be in [0, 1)": not 0 <= self.average < 1,
         }
-        for problem, present in problems.items():
-            if present:
-                raise ConfigError(f"This recipe cannot be trained: {problem}.")
+        self.check(self.schedule, self.steps, problems)

@@ -18,8 +18,9 @@
 // 16-byte pieces, a quarter of a unit. Rows of weights that meet such columns are put in the same order.
 //
 // Sizes come as definitions: HEIGHT, WIDTH, CHANNELS, HEADS, HIDDEN, FROZEN, GROUPS, STAGES, STAGE_COLUMNS (of
-// CHUNK rows, in a stage), CLUSTER, FIRE_BELOW; with NOISE also NOISE_WHEN_BELOW, NOISE_WHERE_BELOW, NOISE_SIZE, NOISE_UNTIL; with KEEP everything that learning needs is kept,
-// and if errors are judged at every step, ANSWER_FIRST and ANSWERS are the units that hold the answer.
+// CHUNK rows, in a stage), CLUSTER, FIRE_BELOW; with NOISE also NOISE_WHEN_BELOW, NOISE_WHERE_BELOW, NOISE_SIZE,
+// NOISE_UNTIL; with KEEP everything that learning needs is kept, and if errors are judged at every step, ANSWER_FIRST
+// and ANSWERS are the units that hold the answer.
 
 #include "tiles.cuh"
 

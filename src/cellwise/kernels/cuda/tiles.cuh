@@ -114,10 +114,10 @@ struct Place {
   }
   __device__ __forceinline__ void crew() const { some_threads<1>(CREW); }
 
-  // The next stage, `ahead` stages from here.
-  __device__ __forceinline__ Turn ahead(int stages) const {
+  // The stage after the one that is due.
+  __device__ __forceinline__ Turn following() const {
     Turn then = turn;
-    for (int i = 0; i < stages; i++) then.next();
+    then.next();
     return then;
   }
   __device__ __forceinline__ u32 stage(const Turn& at) const {
@@ -219,7 +219,7 @@ __device__ __forceinline__ void add_stages(float (&sums)[ROWS / 2], Place& me, A
   constexpr int TOGETHER = STAGE / (SOME * PANEL_WIDTH);
 #pragma unroll
   for (int s = 0; s < COUNT; s++) {
-    const Turn at = s == 0 ? me.turn : me.ahead(1);
+    const Turn at = s == 0 ? me.turn : me.following();
     me.wait(at);
     products_begin(sums);
 #pragma unroll
